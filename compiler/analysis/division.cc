@@ -72,16 +72,32 @@ std::optional<Linear> Simplifier::nested_quotient(const Linear& a, const Linear&
   return quotient(operands.a, *product);
 }
 
-std::optional<Linear> Simplifier::coarser_quotient(const Linear& a, int64_t divisor) {
+/// A sum as x*unit + rest, 0 <= rest < unit, of a unit that divides the divisor.
+std::optional<Simplifier::Units> Simplifier::in_units(const Linear& a, int64_t divisor) {
   for (const Term& term : a.terms) {
     const int64_t unit = term.coefficient;
     if (unit <= 1 || divisor % unit != 0) continue;
     const Divided parts = divide(a, unit);
     const std::optional<int64_t> value = constant_quotient(parts.rest, unit);
-    const auto units = value ? add(parts.whole, linear_constant(*value)) : std::nullopt;
-    if (units) return quotient(*units, linear_constant(divisor / unit));
+    const auto whole = value ? add(parts.whole, linear_constant(*value)) : std::nullopt;
+    const auto rest = value ? add(parts.rest, linear_constant(unit), -*value) : std::nullopt;
+    if (whole && rest) return Units{unit, *whole, *rest};
   }
   return std::nullopt;
+}
+
+std::optional<Linear> Simplifier::coarser_quotient(const Linear& a, int64_t divisor) {
+  const std::optional<Units> units = in_units(a, divisor);
+  if (!units) return std::nullopt;
+  return quotient(units->whole, linear_constant(divisor / units->unit));
+}
+
+std::optional<Linear> Simplifier::coarser_remainder(const Linear& a, int64_t divisor) {
+  const std::optional<Units> units = in_units(a, divisor);
+  if (!units) return std::nullopt;
+  const Linear whole = remainder(units->whole, linear_constant(divisor / units->unit));
+  const std::optional<Linear> scaled_whole = scaled(whole, units->unit);
+  return scaled_whole ? add(*scaled_whole, units->rest) : std::nullopt;
 }
 
 // By a constant: (i*32 + j)/32 is i + j/32, and j/32 is 0 where j < 32. By a product of sizes the

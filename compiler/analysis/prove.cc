@@ -50,4 +50,18 @@ ir::Expr simplify(const ir::Expr& expr, const Facts& facts) {
   return Simplifier(facts.knowledge()).simplify(expr);
 }
 
+ir::Expr coarser_division(const ir::Binary& division, const Facts& facts) {
+  const std::optional<int64_t> divisor = ir::as_const_int(division.b);
+  if (!divisor || *divisor < 2) return nullptr;
+  Simplifier simplifier(facts.knowledge());
+  const Linear dividend = simplifier.linear(division.a);
+  if (facts.knowledge().atoms.trust(dividend) == Trust::Wild) return nullptr;
+  std::optional<Linear> result;
+  if (division.op == ir::Operator::FloorDiv)
+    result = simplifier.coarser_quotient(dividend, *divisor);
+  if (division.op == ir::Operator::FloorMod)
+    result = simplifier.coarser_remainder(dividend, *divisor);
+  return result ? simplifier.written(*result) : nullptr;
+}
+
 }  // namespace kiln::analysis

@@ -60,6 +60,10 @@ bool can_prove(const ir::Expr& condition, const Facts& facts);
 /// the same node back when there is nothing to do. Floats are never reassociated or folded.
 ir::Expr simplify(const ir::Expr& expr, const Facts& facts = {});
 
+/// floordiv(i*32 + j, 96) as floordiv(i, 3), and floormod(i*32 + j, 96) as floormod(i, 3)*32 + j,
+/// where 0 <= j < 32; null where a division by a number has no such form.
+ir::Expr coarser_division(const ir::Binary& division, const Facts& facts);
+
 /// Bounds of an int64 expression while `inner` variables run over their ranges and all others stand
 /// still; null where none is found. Bounds may use the other variables. `inner` stands outermost
 /// first: the range of one may use those before it. A range without values has no meaningful

@@ -27,6 +27,8 @@ class Simplifier : private ir::Mutator {
   /// floordiv(i*32 + j, 96) as floordiv(i, 3) where 0 <= j < 32; nothing where the sum has no such
   /// part.
   std::optional<Linear> coarser_quotient(const Linear& a, int64_t divisor);
+  /// floormod(i*32 + j, 96) as floormod(i, 3)*32 + j likewise.
+  std::optional<Linear> coarser_remainder(const Linear& a, int64_t divisor);
   /// The sum as an expression, mins and maxes moved out where that is shorter.
   ir::Expr written(const Linear& sum) { return atoms_.write(distributed(sum)); }
 
@@ -60,6 +62,12 @@ class Simplifier : private ir::Mutator {
   std::optional<Linear> nested_quotient(const Linear& a, const Linear& b);
   Linear remainder(const Linear& a, const Linear& b);
   std::optional<int64_t> constant_quotient(const Linear& a, int64_t divisor);
+  struct Units {
+    int64_t unit;
+    Linear whole;
+    Linear rest;
+  };
+  std::optional<Units> in_units(const Linear& a, int64_t divisor);
   bool is_below(const Linear& a, const Linear& b);
 
   // conditions.cc

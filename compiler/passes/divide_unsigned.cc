@@ -1,9 +1,3 @@
-// Divides indices as unsigned numbers where neither operand is negative.
-//
-//   if b*256 + t < m*n { .. floordiv(b*256 + t, n) .. }
-//     ->
-//   if b*256 + t < m*n { .. int64(truncdiv(uint64(b*256 + t), uint64(n))) .. }
-//
 // Divides indices as unsigned numbers where neither operand is negative: rounding down is then what
 // the machine does, and the code that tells the signs apart goes. GPUs have no instruction that
 // divides, so each division is written out, one of signed 64 bits at great length.
@@ -11,6 +5,11 @@
 //   if b*256 + t < m*n { .. floordiv(b*256 + t, n) .. }
 //     ->
 //   if b*256 + t < m*n { .. int64(truncdiv(uint64(b*256 + t), uint64(n))) .. }
+//
+// And in as large units as can be: floordiv(k*32 + j, 192) is floordiv(k, 6) where j < 32.
+#include <algorithm>
+#include <vector>
+
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
@@ -41,6 +40,11 @@ class DivideUnsigned : public Mutator {
   using Mutator::visit;
 
   Expr visit(const Binary& node) override {
+    // What several iterations have in common is seen to be the same then.
+    const auto is_used = [&](const VarRef& var) { return uses_var(node.a, var); };
+    if (node.type == kIndexType && std::ranges::any_of(serial_, is_used)) {
+      if (const Expr coarser = analysis::coarser_division(node, facts_)) return (*this)(coarser);
+    }
     const Expr rebuilt = Mutator::visit(node);
     const std::optional<Operator> op = truncating(node.op);
     // What is asked is asked of the operands as they were: nothing is known of casts.
@@ -65,7 +69,9 @@ class DivideUnsigned : public Mutator {
     const Expr extent = is_launched ? loop.extent : (*this)(loop.extent);
     const bool is_fixed = !reads_memory(loop.extent);
     facts_.push_range(loop.var, index(0), is_fixed ? loop.extent : Expr());
+    if (!is_launched) serial_.push_back(loop.var);
     const Stmt body = (*this)(loop.body);
+    if (!is_launched) serial_.pop_back();
     facts_.pop();
     if (extent == loop.extent && body == loop.body) return &loop;
     return For::make(loop.var, extent, loop.loop_kind, loop.thread, body);
@@ -85,6 +91,7 @@ class DivideUnsigned : public Mutator {
   }
 
   analysis::Facts facts_;
+  std::vector<VarRef> serial_;  // of loops around
 };
 
 }  // namespace

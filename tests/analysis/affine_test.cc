@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/ir/build.h"
@@ -115,15 +116,16 @@ TEST(Affine, ProvesAnIndexFusedOfThree) {
 
 /// What a copy of a tile, whose lines are parts of warps' parts, is taken apart to.
 TEST(Affine, ProvesAFusionOfManySplits) {
-  const std::string loops =
-      "for a in 0..8 { for z in 0..4 { for y in 0..8 { for x in 0..4 { for v in 0..8 { ";
-  for (const std::string first :
+  for (const char* const first :
        {"floordiv(a*1024 + z*256 + y*32 + x*8 + v, 2048)", "floordiv(a, 2)"}) {
-    for (const std::string second : {"floormod(a, 2)*8 + z*2 + floordiv(y*32 + x*8 + v, 128)",
+    for (const char* const second : {"floormod(a, 2)*8 + z*2 + floordiv(y*32 + x*8 + v, 128)",
                                      "floormod(a*8 + z*2 + floordiv(y*32 + x*8 + v, 128), 16)"}) {
-      EXPECT_EQ(answer(loops + "D[" + first + ", " + second +
-                           ", floormod(floordiv(y*32 + x*8 + v, 64), 2), floormod(y*4 + x, 8), "
-                           "floordiv(v, 2), floormod(v, 2)] = 0.0 } } } } }",
+      EXPECT_EQ(answer(fmt::format(
+                           "for a in 0..8 {{ for z in 0..4 {{ for y in 0..8 {{ for x in 0..4 {{ "
+                           "for v in 0..8 {{ D[{}, {}, floormod(floordiv(y*32 + x*8 + v, 64), 2), "
+                           "floormod(y*4 + x, 8), floordiv(v, 2), floormod(v, 2)] = 0.0 "
+                           "}} }} }} }} }}",
+                           first, second),
                        {"a", "z", "y", "x", "v"}),
                 "never")
           << first << second;

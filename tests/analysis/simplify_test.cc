@@ -103,6 +103,22 @@ TEST(Simplify, DividesByConstants) {
   });
 }
 
+/// What a pass that comes last asks for: divisions in as large units as can be.
+TEST(Simplify, DividesInLargerUnits) {
+  const auto coarser = [](const char* division) {
+    const Scene scene("i < m; j < 32", division);
+    const ir::Expr result =
+        analysis::coarser_division(*ir::as<ir::Binary>(scene.expr), scene.facts);
+    return result ? ir::print(result) : std::string("none");
+  };
+  EXPECT_EQ(coarser("floordiv(i*32 + j, 192)"), "floordiv(i, 6)");
+  EXPECT_EQ(coarser("floormod(i*32 + j, 192)"), "floormod(i, 6)*32 + j");
+  EXPECT_EQ(coarser("floormod(i*32 + j, 48)"), "none");
+  EXPECT_EQ(coarser("floordiv(i*16 + j, 192)"), "none");
+  EXPECT_EQ(coarser("floordiv(i, 192)"), "none");
+  EXPECT_EQ(coarser("floordiv(i*32 + j, m)"), "none");
+}
+
 TEST(Simplify, DividesBySizes) {
   expect_rows({
       {"i < m; j < n", "floordiv(i*n + j, n)", "i"},
