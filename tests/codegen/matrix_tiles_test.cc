@@ -303,6 +303,21 @@ TEST(MatrixTiles, AreLongWhereASideIsShort) {
             "matrix instructions, 256 x 64 a block");
 }
 
+/// Filters of images with channels first are copied before, so that the sum goes over the channels
+/// of one place of the window after the other.
+TEST(MatrixTiles, HaveFiltersThatArePacked) {
+  const language::TextKernel text = kernel_of(
+      "kernel k(X: float16[1, 8, 34, 34], F: float16[64, 8, 3, 3]) -> (Y: float32[1, 64, 32, 32]) {"
+      " Y[n, f, y, x] = sum[c < 8, r < 3, s < 3](float32(X[n, c, y + r, x + s]) *"
+      " float32(F[f, c, r, s])) }");
+  const ir::Kernel loops = gpu_loops(text);
+  EXPECT_EQ(ir::launched_statements(loops.body).size(), 2u) << ir::print(loops);
+  EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+  const std::string source = source_of(loops);
+  EXPECT_NE(source.find("kiln_load_matrices<true>(kiln_row"), std::string::npos) << source;
+  EXPECT_NE(source.find("*(const uint4*)&F_global["), std::string::npos) << source;
+}
+
 /// Rows that do not begin at 16 bytes each, or sums with too few parts to be ahead of.
 TEST(MatrixTiles, AreFetchedWhenNeededWhereCopiesInTheBackgroundDoNotServe) {
   const auto first_of = [](int m, int n, int l) {

@@ -224,7 +224,7 @@ def test_convolutions_of_small_images_are_tiles(daemon, case, share):
     (dict(channels=64, filters=64, side=56, window=3), 0.27),
     (dict(channels=128, filters=128, side=28, window=3), 0.33),
     (dict(channels=256, filters=256, side=56, window=1), 0.5),
-    (dict(channels=128, filters=128, side=28, window=3, dtype="int8"), 0.3)], ids=["56", "28", "1x1", "int8"])
+    (dict(channels=128, filters=128, side=28, window=3, dtype="int8"), 0.28)], ids=["56", "28", "1x1", "int8"])
 def test_convolutions_of_short_types_are_matrix_instructions(daemon, arch, case, share):
     case = {"dtype": "float16", **case}
     loop = _loop_of(daemon, _convolution(images=32, channels_last=True, **case), arch)
@@ -234,10 +234,10 @@ def test_convolutions_of_short_types_are_matrix_instructions(daemon, arch, case,
     assert products / (len(loop.opcodes) - loop.kinds["NOP"]) > share, loop.kinds
 
 
-# The places of a window lie 2 bytes apart, and begin anywhere.
+# The places of a window lie 2 bytes apart, and begin anywhere. Filters are copied by a launch before.
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_convolutions_with_channels_first_are_matrix_instructions_too(daemon, arch):
     case = dict(images=32, channels=128, filters=128, side=28, window=3, dtype="bfloat16")
-    loop = _loop_of(daemon, _convolution(**case), arch)
-    assert loop.kinds["HMMA"] > 0 and loop.share > 0.06, loop.kinds
+    loop = _loop_of(daemon, _convolution(**case), arch, entry="kiln_compact_1")
+    assert loop.kinds["HMMA"] > 0 and loop.share > 0.28, loop.kinds
     assert loop.widths("LDG") == {2, 16}, loop.kinds

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
 

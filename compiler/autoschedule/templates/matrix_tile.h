@@ -23,6 +23,9 @@ struct MatrixTile {
   /// what is read is a box of its tensor.
   bool is_joined = false;
   std::optional<StageId> padding;  // computed where a factor is fetched, and nowhere else
+  // Copied first, so that its side lies along what is fetched: filters whose channels do not.
+  bool packs_rows = false;
+  bool packs_columns = false;
   int64_t warps_down = 2;
   int64_t warps_across = 2;
   int64_t rows = 4;  // products of a warp along each side

@@ -27,7 +27,9 @@ constexpr double kFetchInstructions = 6;
 double fetches_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows) {
   const int64_t side = is_of_rows ? tile.block_rows() : tile.block_columns();
   const int64_t lanes = panel_of(graph, tile, is_of_rows).lanes;
-  return kFetchInstructions * static_cast<double>(side * tile.unit.steps / lanes) / ir::kWarp;
+  const int64_t elements = side * tile.unit.steps;
+  return kFetchInstructions * static_cast<double>(elements) /
+         static_cast<double>(lanes * ir::kWarp);
 }
 
 }  // namespace
@@ -37,7 +39,7 @@ double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuM
     return constant_extent_of(graph, axes).value_or(kUnknown);
   };
   const auto whole = [&](const std::vector<AxisId>& axes, int64_t part) {
-    return static_cast<double>((extent(axes) + part - 1) / part);
+    return std::ceil(static_cast<double>(extent(axes)) / static_cast<double>(part));
   };
   double blocks =
       whole(tile.sides.rows, tile.block_rows()) * whole(tile.sides.columns, tile.block_columns());

@@ -63,8 +63,11 @@ class MatrixWriter {
     const StageId id = tile_.stage;
     const Contraction& product = tile_.contraction;
     std::vector<Fetch> fetches;
-    if (!tile_.is_joined)
-      fetches = {fetch(*product.row_factor, rows_), fetch(*product.column_factor, columns_)};
+    language::TensorId rows{product.row_factor->stage, product.row_factor->output};
+    language::TensorId columns{product.column_factor->stage, product.column_factor->output};
+    if (!tile_.is_joined) fetches = {fetch(rows, rows_), fetch(columns, columns_)};
+    if (tile_.packs_rows) rows = packed(*product.row_factor, tile_.sides.rows);
+    if (tile_.packs_columns) columns = packed(*product.column_factor, tile_.sides.columns);
     // The loops give the sums their layout, then they are the copy's.
     cut();
     const auto [sums, axes] = steps_.cache_write(id, "local");
@@ -79,10 +82,10 @@ class MatrixWriter {
     const Axes of_sums(loops.all(), axes);
     const SumLoops sum = write_sums(sums, loops, of_sums);
     if (tile_.is_joined) {
-      fetches = {
-          fetch_joined(*product.row_factor, rows_, sums, loops.batch, loops.rows, of_sums, sum),
-          fetch_joined(*product.column_factor, columns_, sums, loops.batch, loops.columns, of_sums,
-                       sum)};
+      fetches = {fetch_joined(rows, *product.row_factor, rows_, sums, loops.batch, loops.rows,
+                              of_sums, sum),
+                 fetch_joined(columns, *product.column_factor, columns_, sums, loops.batch,
+                              loops.columns, of_sums, sum)};
       if (tile_.padding) steps_.compute_inline(*tile_.padding);
     }
     for (const Fetch& each : fetches) {
@@ -119,18 +122,17 @@ class MatrixWriter {
   };
 
   /// A copy in shared memory with the factor's own order of dimensions.
-  Fetch fetch(const ir::TensorRead& read, const Panel& panel) {
-    const auto [copy, axes] =
-        steps_.cache_read({read.stage, read.output}, tile_.stage, {}, "shared");
+  Fetch fetch(language::TensorId tensor, const Panel& panel) {
+    const auto [copy, axes] = steps_.cache_read(tensor, tile_.stage, {}, "shared");
     steps_.storage_align(copy, axes[axes.size() - 2], panel.width, panel.padding);
     return {copy, axes, panel.lanes};
   }
 
   /// A copy in shared memory of what each step reads for a side of the tile: for a window this lays
   /// it out.
-  Fetch fetch_joined(const ir::TensorRead& read, const Panel& panel, StageId sums,
-                     const std::vector<AxisId>& batch, const SideLoops& side, const Axes& of_sums,
-                     const SumLoops& sum) {
+  Fetch fetch_joined(language::TensorId tensor, const ir::TensorRead& read, const Panel& panel,
+                     StageId sums, const std::vector<AxisId>& batch, const SideLoops& side,
+                     const Axes& of_sums, const SumLoops& sum) {
     std::vector<AxisId> layout;
     for (size_t i = 0; i < batch.size(); ++i) {
       if (is_used_in(graph_, read, tile_.sides.batch[i]))
@@ -142,10 +144,23 @@ class MatrixWriter {
     for (const auto& axes :
          panel.is_along_sum ? std::array{of_side, of_sum} : std::array{of_sum, of_side})
       layout.insert(layout.end(), axes.begin(), axes.end());
-    const auto [copy, axes] = steps_.cache_read({read.stage, read.output}, sums, layout, "shared");
+    const auto [copy, axes] = steps_.cache_read(tensor, sums, layout, "shared");
     const size_t line = layout.size() - (panel.is_along_sum ? of_sum : of_side).size() - 1;
     steps_.storage_align(copy, axes[line], panel.width, panel.padding);
     return {copy, axes, panel.lanes};
+  }
+
+  /// A copy of all of a factor in memory, its side last: a thread an element.
+  language::TensorId packed(const ir::TensorRead& read, const std::vector<AxisId>& side) {
+    constexpr int64_t kThreads = 256;
+    std::vector<AxisId> layout;
+    for (const AxisId axis : joined({tile_.sides.batch, tile_.sum, side}))
+      if (is_used_in(graph_, read, axis)) layout.push_back(axis);
+    const auto [copy, axes] = steps_.cache_read({read.stage, read.output}, tile_.stage, layout);
+    const auto [block, thread] = steps_.split(copy, steps_.fuse(copy, axes), kThreads);
+    steps_.bind(copy, block, "blockIdx.x");
+    steps_.bind(copy, thread, "threadIdx.x");
+    return {copy, 0};
   }
 
   /// All threads of the block, side by side along the last axis.

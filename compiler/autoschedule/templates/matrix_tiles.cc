@@ -152,6 +152,46 @@ std::vector<AxisId> order_of_sum(const StageGraph& graph, const MatrixTile& tile
   return best;
 }
 
+/// The axes of the sum that move within places, as those of a window do, first: then a part of the
+/// sum mostly has one place of the window.
+std::vector<AxisId> window_first(const StageGraph& graph, const MatrixTile& tile,
+                                 const ir::TensorRead& image) {
+  const auto is_of_window = [&](AxisId axis) {
+    return std::ranges::any_of(image.indices, [&](const ir::Expr& index) {
+      return ir::uses_var(index, graph.axes[axis].value) &&
+             index != ir::Expr(graph.axes[axis].value);
+    });
+  };
+  std::vector<AxisId> order = tile.sum;
+  std::stable_partition(order.begin(), order.end(), is_of_window);
+  return order;
+}
+
+/// Places of a window that lie side by side, beside filters that do not: these are copied first, so
+/// that the sum can go over the channels of a place.
+void pack_filters(const StageGraph& graph, MatrixTile& tile) {
+  constexpr int64_t kManyPlaces = 1024;  // which are worth another launch
+  for (const bool are_rows : {true, false}) {
+    const ir::TensorRead& filters =
+        are_rows ? *tile.contraction.row_factor : *tile.contraction.column_factor;
+    const ir::TensorRead& image =
+        are_rows ? *tile.contraction.column_factor : *tile.contraction.row_factor;
+    const std::vector<AxisId>& places = are_rows ? tile.sides.columns : tile.sides.rows;
+    const std::vector<AxisId>& side = are_rows ? tile.sides.rows : tile.sides.columns;
+    const auto is_long = [&](AxisId axis) { return constant_extent(graph, axis) != 1; };
+    const bool gains = std::ranges::count_if(tile.sum, is_long) > 1 &&
+                       panel_of(graph, tile, !are_rows).lanes == 1 &&
+                       is_contiguous_in(graph, image, places.back()) &&
+                       !is_contiguous_in(graph, filters, side.back()) &&
+                       constant_extent_of(graph, places).value_or(0) >= kManyPlaces &&
+                       constant_extent_of(graph, side).has_value();
+    if (!gains) continue;
+    (are_rows ? tile.packs_rows : tile.packs_columns) = true;
+    tile.sum = window_first(graph, tile, image);
+    return;
+  }
+}
+
 /// A tile of all axes of a side, as those of the places of an image. What a window reads is laid
 /// out for it.
 std::optional<MatrixTile> of_joined_axes(const StageGraph& graph, MatrixTile tile) {
@@ -166,7 +206,9 @@ std::optional<MatrixTile> of_joined_axes(const StageGraph& graph, MatrixTile til
     if (is_padding_for(graph, read->stage, tile.stage)) tile.padding = read->stage;
   }
   std::optional<MatrixTile> found = with_steps(graph, std::move(tile));
-  if (found && constant_extent(graph, reduce[0])) found->sum = order_of_sum(graph, *found);
+  if (!found || !constant_extent(graph, reduce[0])) return found;
+  found->sum = order_of_sum(graph, *found);
+  pack_filters(graph, *found);
   return found;
 }
 
@@ -257,16 +299,18 @@ Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows)
   const ir::TensorRead& read = is_of_rows ? *product.row_factor : *product.column_factor;
   const std::vector<AxisId>& side = is_of_rows ? tile.sides.rows : tile.sides.columns;
   const int64_t length = is_of_rows ? tile.block_rows() : tile.block_columns();
+  const bool is_packed = is_of_rows ? tile.packs_rows : tile.packs_columns;
   // Places of a window lie along both; the side has more of them.
-  const bool is_along_sum =
-      is_contiguous_in(graph, read, tile.sum.back()) && !is_contiguous_in(graph, read, side.back());
+  const bool is_along_sum = !is_packed && is_contiguous_in(graph, read, tile.sum.back()) &&
+                            !is_contiguous_in(graph, read, side.back());
   Panel panel{.is_along_sum = is_along_sum,
               .width = is_along_sum ? tile.steps : length,
               .lines = is_along_sum ? length : tile.steps};
   const std::vector<AxisId>& line = is_along_sum ? tile.sum : side;
   // Of a size that is not known rows may begin anywhere.
-  const int64_t in_order = tile.is_joined ? elements_in_order(graph, read, line)
-                                          : constant_extent(graph, line[0]).value_or(1);
+  const int64_t in_order = is_packed        ? constant_extent_of(graph, line).value_or(1)
+                           : tile.is_joined ? elements_in_order(graph, read, line)
+                                            : constant_extent(graph, line[0]).value_or(1);
   if (in_order % tile.lanes() == 0) panel.lanes = tile.lanes();
   panel.has_turned_bytes = !is_along_sum && size_of(tile.type) == 1;
   panel.padding = tile.lanes();
