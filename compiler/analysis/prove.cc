@@ -4,6 +4,7 @@
 
 #include "compiler/analysis/knowledge.h"
 #include "compiler/analysis/simplifier.h"
+#include "compiler/ir/build.h"
 #include "runtime/core/error.h"
 
 namespace kiln::analysis {
