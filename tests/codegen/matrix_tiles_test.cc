@@ -137,6 +137,13 @@ const Case kJoinedCases[] = {
      {},
      "kiln_load_matrices<false>(kiln_row",
      "kiln_load_matrices<true>(kiln_column"},
+    {"padded_product",
+     "kernel k(A: float16[60, 32], B: float16[32, 64]) -> (C: float32[64, 64]) {"
+     " P: float16[64, 32] P[i, k] = if_then_else(i < 60, A[i, k], float16(0))"
+     " C[i, j] = sum[k < 32](float32(P[i, k]) * float32(B[k, j])) }",
+     {},
+     "kiln_load_matrices<false>(kiln_row",
+     "kiln_load_matrices<true>(kiln_column"},
     {"batches_that_share_a_factor",
      "kernel k(A: float16[n, 40, 32], B: float16[32, 64]) -> (C: float32[n, 40, 64]) {"
      " C[b, i, j] = sum[k < 32](float32(A[b, i, k]) * float32(B[k, j])) }",

@@ -18,9 +18,9 @@
 #include <fmt/format.h>
 
 #include "compiler/analysis/affine.h"
-#include "compiler/autoschedule/recognise/image.h"
 #include "compiler/autoschedule/templates/block_tile.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/fetched_factors.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
@@ -36,11 +36,6 @@ constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8}};
 
 bool is_short(const StageGraph& graph, AxisId axis) {
   return constant_extent(graph, axis).value_or(kLeast) < kLeast;
-}
-
-bool has_plain_extent(const StageGraph& graph, AxisId axis) {
-  const ir::Expr& extent = graph.axes[axis].extent;
-  return ir::as_const_int(extent) || ir::as<ir::Var>(extent) != nullptr;
 }
 
 /// How many values of the axis a block needs at once; nothing where that is not known.
@@ -94,27 +89,10 @@ bool fits(const StageGraph& graph, const BlockTile& tile) {
   return kCopies * bytes <= kBytes;
 }
 
-/// What a copy can be made of: a tensor with memory of its own.
-bool may_be_fetched(const StageGraph& graph, const ir::TensorRead& read) {
-  return graph[read.stage].attach.kind == schedule::Attach::Kind::Root &&
-         graph[read.stage].kind != Stage::Kind::Scan && !graph[read.stage].is_touched;
-}
-
 /// What all tiles of the stage have in common; nothing where it has none.
 std::optional<BlockTile> any_tile_of(const StageGraph& graph, StageId id) {
-  const Stage& stage = graph[id];
-  const bool is_plain = stage.kind == Stage::Kind::Compute && stage.time_dimension < 0 &&
-                        stage.conditions.empty() && reductions_inside(graph, id).empty();
-  if (!is_plain) return std::nullopt;
-  const auto contraction = find_contraction(graph, id);
-  if (!contraction || !ir::as<ir::Reduce>(stage.bodies[0])->init.empty()) return std::nullopt;
-  const ir::TensorRead& rows = *contraction->row_factor;
-  const ir::TensorRead& columns = *contraction->column_factor;
-  // One tensor has one copy, which would have to hold the parts of both.
-  if (rows.stage == columns.stage || !may_be_fetched(graph, rows) ||
-      !may_be_fetched(graph, columns)) {
-    return std::nullopt;
-  }
+  const auto contraction = fetched_contraction(graph, id);
+  if (!contraction) return std::nullopt;
   return BlockTile{.stage = id, .contraction = *contraction, .batch = {}};
 }
 
@@ -123,12 +101,10 @@ std::optional<BlockTile> of_one_axis_a_side(const StageGraph& graph, BlockTile t
   const Stage& stage = graph[tile.stage];
   const Contraction& contraction = tile.contraction;
   if (is_short(graph, contraction.row) || is_short(graph, contraction.column)) return std::nullopt;
-  for (const AxisId axis : stage.data) {
-    if (axis == contraction.row || axis == contraction.column) continue;
-    // Of a fused loop with other extents it is not proved that a block has one value of each axis.
-    if (!has_plain_extent(graph, axis)) return std::nullopt;
-    tile.batch.push_back(axis);
-  }
+  tile.batch = stage.data;
+  std::erase_if(tile.batch,
+                [&](AxisId axis) { return axis == contraction.row || axis == contraction.column; });
+  if (!have_plain_extents(graph, tile.batch)) return std::nullopt;
   for (size_t i = 1; i < stage.reduce.size(); ++i) {
     const auto extent = constant_extent(graph, stage.reduce[i]);
     if (!extent || *extent > kMostSteps) return std::nullopt;
@@ -151,12 +127,9 @@ std::optional<BlockTile> of_joined_axes(const StageGraph& graph, BlockTile tile)
   if (!is_side(tile.sides.rows) || !is_side(tile.sides.columns) || !may_be_one_loop(graph, reduce))
     return std::nullopt;
   tile.batch = tile.sides.batch;
-  const auto is_plain = [&](AxisId axis) { return has_plain_extent(graph, axis); };
-  if (!std::ranges::all_of(tile.batch, is_plain)) return std::nullopt;
+  if (!have_plain_extents(graph, tile.batch)) return std::nullopt;
   tile.is_joined = true;
-  for (const ir::TensorRead* read : {tile.contraction.row_factor, tile.contraction.column_factor}) {
-    if (is_padding_for(graph, read->stage, tile.stage)) tile.padding = read->stage;
-  }
+  tile.padding = padding_of_factors(graph, tile.stage, tile.contraction);
   return tile;
 }
 
