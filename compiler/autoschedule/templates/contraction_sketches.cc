@@ -19,6 +19,8 @@ namespace {
 
 // Rows and columns of a tile of dot products: 16 sums, and 8 vectors loaded for them.
 constexpr int64_t kDotRows = 4;
+constexpr int64_t kFarDotColumns = 3;
+constexpr int64_t kManyRegisters = 32;
 // With more sums than registers they would be added up lane by lane, in another order.
 constexpr int64_t kMostDots = 32;
 // With fewer rows a copy of all panels at once takes longer than it saves.
@@ -223,6 +225,17 @@ class Sketches {
 
   const ContractionSize& size() const { return numbers_.size; }
 
+  /// Rows and columns of a tile of dot products, of factors as they are. Columns that do not stay
+  /// in L2 come anew for each tile of rows: of twice as many, where there are registers for that,
+  /// and still a tile for each core.
+  DotShape dots_in_place() const {
+    const ContractionSize& size = numbers_.size;
+    const bool is_far = size.columns * size.steps > size.l2_elements;
+    const bool has_tasks = size.rows / (2 * kDotRows) >= size.cores;
+    if (!is_far || !has_tasks || size.registers < kManyRegisters) return {kDotRows, kDotRows};
+    return {2 * kDotRows, kFarDotColumns};
+  }
+
  private:
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
   /// Whether there are more steps than sets of L1 have lines, and TLBs pages to spare: with fewer,
@@ -379,7 +392,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   // Dot products add in another order than the rest; sketches of a stage must all compute the same
   // bits, so they stand alone.
   if (as_dots && !(in_order && all.gains_by_order()))
-    return {dots_sketch(chooser, tiling, *steps, {kDotRows, kDotRows}, false, parallel)};
+    return {dots_sketch(chooser, tiling, *steps, all.dots_in_place(), false, parallel)};
   if (in_order && !as_dots && steps && has_dots_in_order(chooser, id, contraction) &&
       gains_by_dots(all.size())) {
     return {dots_sketch(chooser, tiling, *steps, best_dots(all.size()), true, parallel)};
