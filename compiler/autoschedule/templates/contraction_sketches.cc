@@ -96,7 +96,8 @@ class Sketches {
     } else if (is_known() && !copies_rows) {
       blocks = best_row_blocks(numbers_.size);
     }
-    const int64_t block = blocks.tiles > 1 ? blocks.tiles : 0;
+    // Of few steps sums are most of what moves: in whole rows.
+    const int64_t block = blocks.tiles > 1 && has_many_steps() ? blocks.tiles : 0;
     std::set<int64_t> tiles = {0, 4, 8, block};
     std::vector<Parameter> parameters = {
         rows(blocks.tile.rows),
