@@ -39,7 +39,7 @@ std::optional<ir::MatrixUnit> unit_of(const Chooser& chooser, const Stage& stage
                                           contraction.column_factor->type.element);
   const bool serves = unit && ir::has_matrix_unit(chooser.arch, *unit) &&
                       (unit->is_exact || !chooser.options.strict) && stage.types[0] == unit->sums &&
-                      summed_product(stage)->type.element == unit->sums;
+                      product.type.element == unit->sums;
   return serves ? unit : std::nullopt;
 }
 

@@ -126,16 +126,22 @@ inline void kiln_host_load_matrices(unsigned* to, const void* row, bool turned) 
   }
 }
 
-/// mma.m16n8k16: the sums of a lane are two neighbours of row lane / 4, and those eight rows below.
-template <typename T>
-KILN_HOST_ONLY inline void kiln_host_multiply(float& a, float& b, float& c, float& d,
-                                              const unsigned* rows, const unsigned* columns) {
-  unsigned words[6][32];
+/// The words in which the lanes of a warp hold the factors of an mma: four of rows, two of columns.
+KILN_HOST_ONLY inline void kiln_gather_factors(unsigned (&words)[6][32], const unsigned* rows,
+                                               const unsigned* columns) {
   for (int word = 0; word < 6; ++word) {
     const uint64_t* const all = kiln_meet_warp(~0u, word < 4 ? rows[word] : columns[word - 4]);
     for (int lane = 0; lane < 32; ++lane)
       words[word][lane] = static_cast<unsigned>(all[lane]);
   }
+}
+
+/// mma.m16n8k16: the sums of a lane are two neighbours of row lane / 4, and those eight rows below.
+template <typename T>
+KILN_HOST_ONLY inline void kiln_host_multiply(float& a, float& b, float& c, float& d,
+                                              const unsigned* rows, const unsigned* columns) {
+  unsigned words[6][32];
+  kiln_gather_factors(words, rows, columns);
   // Of element (row, k): which lane has it, in which word and half.
   const auto value = [&](int first, int line, int step, int word) {
     const unsigned both = words[first + word][line % 8 * 4 + step % 8 / 2];
@@ -158,21 +164,21 @@ KILN_HOST_ONLY inline void kiln_host_multiply(float& a, float& b, float& c, floa
 /// of a factor are not read.
 KILN_HOST_ONLY inline void kiln_host_multiply_tf32(float& a, float& b, float& c, float& d,
                                                    const unsigned* rows, const unsigned* columns) {
-  float words[6][32];
-  for (int word = 0; word < 6; ++word) {
-    const uint64_t* const all = kiln_meet_warp(~0u, word < 4 ? rows[word] : columns[word - 4]);
-    for (int lane = 0; lane < 32; ++lane) {
-      const unsigned bits = static_cast<unsigned>(all[lane]) & 0xffffe000u;
-      std::memcpy(&words[word][lane], &bits, sizeof bits);
-    }
-  }
+  unsigned words[6][32];
+  kiln_gather_factors(words, rows, columns);
+  const auto value = [&](int word, int lane) {
+    const unsigned bits = words[word][lane] & 0xffffe000u;
+    float element;
+    std::memcpy(&element, &bits, sizeof bits);
+    return element;
+  };
   float* const sums[4] = {&a, &b, &c, &d};
   for (int i = 0; i < 4; ++i) {
     const int row = kiln_lane() / 4 + i / 2 * 8;
     const int column = kiln_lane() % 4 * 2 + i % 2;
     for (int step = 0; step < 8; ++step) {
-      *sums[i] += words[row / 8 + step / 4 * 2][row % 8 * 4 + step % 4] *
-                  words[4 + step / 4][column * 4 + step % 4];
+      *sums[i] += value(row / 8 + step / 4 * 2, row % 8 * 4 + step % 4) *
+                  value(4 + step / 4, column * 4 + step % 4);
     }
   }
 }
@@ -195,11 +201,7 @@ template <typename A, typename B, typename Sum>
 KILN_HOST_ONLY inline void kiln_host_multiply_bytes(Sum& a, Sum& b, Sum& c, Sum& d,
                                                     const unsigned* rows, const unsigned* columns) {
   unsigned words[6][32];
-  for (int word = 0; word < 6; ++word) {
-    const uint64_t* const all = kiln_meet_warp(~0u, word < 4 ? rows[word] : columns[word - 4]);
-    for (int lane = 0; lane < 32; ++lane)
-      words[word][lane] = static_cast<unsigned>(all[lane]);
-  }
+  kiln_gather_factors(words, rows, columns);
   const auto byte = [&](int word, int line, int step) {
     return static_cast<unsigned char>(words[word][line % 8 * 4 + step % 16 / 4] >> step % 4 * 8);
   };
