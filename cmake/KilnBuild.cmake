@@ -139,7 +139,12 @@ function(kiln_target name)
     target_compile_options(${name} PRIVATE ${KILN_PCH_OPTIONS})
     target_link_libraries(${name} PRIVATE fmt_library)  # As the headers, whose macros must be the same.
     target_precompile_headers(${name} REUSE_FROM kiln_test_headers)
-  elseif(KILN_PCH STREQUAL "ON" AND type STREQUAL "STATIC_LIBRARY")
+  elseif(KILN_PCH STREQUAL "ON" AND type MATCHES "^(STATIC_LIBRARY|EXECUTABLE)$")
+    if(type STREQUAL "EXECUTABLE")
+      # Compiled as libraries are, whose headers it shares.
+      set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${name} PRIVATE -fPIC)
+    endif()
     target_compile_options(${name} PRIVATE ${KILN_PCH_OPTIONS})
     target_link_libraries(${name} PRIVATE fmt_library)
     target_precompile_headers(${name} REUSE_FROM ${headers})

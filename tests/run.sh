@@ -49,7 +49,7 @@ run() {
 # Labels of the tests of C++. What computes with code for CPUs and GPUs is tested as it is shipped, all else by
 # sanitizers, which find what that would and more, but take four times as long; what is random, both ways. With --quick
 # there are no sanitizers, and with --long all is tested both ways.
-computing="compiled;cuda_code;fuzz;client"
+computing="compiled;cuda_code;fuzz;installed"
 sanitized="analysis;autodiff;client;codegen;cuda;fuzz;ir;language;passes;predict;program;runtime;schedule;server;tile"
 if [ $((quick + long)) -gt 0 ]; then computing=""; fi
 if [ $long -eq 1 ]; then sanitized=""; fi
