@@ -50,6 +50,19 @@ std::string meant_command(const CLI::App& app, const std::string& word) {
   return "";
 }
 
+/// What follows a command that needs another behind it: "kiln cache needs one of list, size", or
+/// "kiln cache has no lst; did you mean list".
+std::string missing_command(const CLI::App& app, const CLI::App& command, const std::string& name) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : command.get_subcommands(nullptr))
+    names.push_back(each->get_name());
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  if (extras.empty()) return fmt::format("{} needs one of {}", name, fmt::join(names, ", "));
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return fmt::format("{} has no {}{}", name, extras.front(),
+                     language::suggestion(extras.front(), known));
+}
+
 /// ", did you mean --in X=x.npy", where a word reads as the value of such a flag.
 std::string meant_flag(const CLI::App& command, const std::string& word) {
   const size_t equals = word.find('=');
@@ -174,6 +187,9 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr ||
              dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
     text = refused_value(command, error);
+  } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+             command.get_require_subcommand_min() > 0 && command.get_subcommands().empty()) {
+    text = missing_command(app, command, name);
   } else {
     text = own_style(error.what());
   }

@@ -108,6 +108,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_format(app, program);
   add_jobs(app, program);
   add_devices(app, program);
+  add_tensors(app, program);
   add_doctor(app, program);
   add_explain(app, program);
   add_login(app, program);

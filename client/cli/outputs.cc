@@ -153,6 +153,14 @@ std::string time_text(double seconds) {
   return fmt::format("{:.3g} s", seconds);
 }
 
+std::string bytes_text(double bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit)
+    bytes /= 1024;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
 std::string text_of(const Timings& timings) {
   const std::string cache = timings.cache.empty() ? "" : fmt::format(" ({})", timings.cache);
   return fmt::format("queue {}, compile {}{}, upload {}, kernel {}, download {}",

@@ -34,5 +34,7 @@ std::string text_of(const Timings& timings);
 nlohmann::ordered_json to_json(const Timings& timings);
 /// "12 us", "210 ms", "1.5 s"
 std::string time_text(double seconds);
+/// "12 B", "1.5 GiB"
+std::string bytes_text(double bytes);
 
 }  // namespace kiln::cli

@@ -42,6 +42,7 @@ void add_compile(CLI::App& app, Program& program);
 void add_lower(CLI::App& app, Program& program);
 void add_inspect(CLI::App& app, Program& program);
 void add_jobs(CLI::App& app, Program& program);
+void add_tensors(CLI::App& app, Program& program);
 void add_devices(CLI::App& app, Program& program);
 void add_doctor(CLI::App& app, Program& program);
 void add_explain(CLI::App& app, Program& program);

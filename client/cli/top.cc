@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "client/cli/outputs.h"
 #include "client/cli/program.h"
 #include "client/cli/report.h"
 
@@ -44,14 +45,6 @@ struct Growth {
     return seconds > 0 ? static_cast<double>(grown) / seconds : 0;
   }
 };
-
-std::string bytes_text(double bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit)
-    bytes /= 1024;
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
-}
 
 std::string picture(const Growth& growth, const std::string& address) {
   const Look& now = growth.now;

@@ -157,6 +157,35 @@ Description Connection::describe() const {
   return description;
 }
 
+Holdings Connection::tensors(std::uint32_t limit) const {
+  v1::ListTensorsRequest request;
+  request.set_limit(limit);
+  v1::ListTensorsResponse response;
+  link_->call(link_->tensors(), &v1::TensorService::Stub::ListTensors, request, response);
+  Holdings held{.tensors = {},
+                .count = response.count(),
+                .bytes = response.bytes(),
+                .limit_bytes = response.limit_bytes()};
+  for (const v1::TensorState& state : response.tensors()) {
+    held.tensors.push_back({.id = state.tensor(),
+                            .type = static_cast<DType>(state.type()),
+                            .shape = {state.shape().begin(), state.shape().end()},
+                            .bytes = state.bytes(),
+                            .device = state.device(),
+                            .session = state.session(),
+                            .unused_seconds = static_cast<double>(state.unused_ms()) / 1000});
+  }
+  return held;
+}
+
+std::uint32_t Connection::free_tensors(const std::vector<std::string>& ids) const {
+  v1::FreeRequest request;
+  request.mutable_tensors()->Add(ids.begin(), ids.end());
+  v1::FreeResponse response;
+  link_->call(link_->tensors(), &v1::TensorService::Stub::Free, request, response);
+  return response.freed();
+}
+
 const std::string& Connection::address() const { return link_->address(); }
 void Connection::close() const { link_->close(); }
 

@@ -125,6 +125,18 @@ class DownloadCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   Admission admission_;
 };
 
+void write_state(const Holdings::Held& held, Clock::time_point now, v1::TensorState& state) {
+  const Tensor& tensor = *held.tensor;
+  state.set_tensor(tensor.id);
+  state.set_type(static_cast<v1::DataType>(tensor.type));
+  state.mutable_shape()->Assign(tensor.shape.begin(), tensor.shape.end());
+  state.set_bytes(tensor.bytes);
+  state.set_device(tensor.device);
+  state.set_session(tensor.session);
+  state.set_unused_ms(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - held.used).count());
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* TensorRpc::Put(grpc::CallbackServerContext* context,
@@ -169,6 +181,23 @@ grpc::ServerUnaryReactor* TensorRpc::Copy(grpc::CallbackServerContext* context,
     engine_.copy(*request, call->call()->caller(), [call](Outcome<std::string> outcome) {
       end_call(call, std::move(outcome),
                [](auto& reply, const std::string& tensor) { reply.set_tensor(tensor); });
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* TensorRpc::ListTensors(grpc::CallbackServerContext* context,
+                                                 const v1::ListTensorsRequest* request,
+                                                 v1::ListTensorsResponse* response) {
+  return UnaryCall<v1::ListTensorsResponse>::start(context, gate_, response, [&](const auto& call) {
+    constexpr uint32_t kMost = 10'000;  // a message of a megabyte or two
+    const uint32_t limit = request->limit() == 0 ? kMost : std::min(request->limit(), kMost);
+    const Holdings held = engine_.tensors().list(call->call()->tenant(), limit);
+    call->answer([&](auto& reply) {
+      for (const Holdings::Held& each : held.largest)
+        write_state(each, Clock::now(), *reply.add_tensors());
+      reply.set_count(held.count);
+      reply.set_bytes(held.bytes);
+      reply.set_limit_bytes(held.limit_bytes);
     });
   });
 }

@@ -26,6 +26,9 @@ class TensorRpc final : public RawTensorService {
   grpc::ServerUnaryReactor* Copy(grpc::CallbackServerContext* context,
                                  const v1::CopyRequest* request,
                                  v1::UploadResponse* response) override;
+  grpc::ServerUnaryReactor* ListTensors(grpc::CallbackServerContext* context,
+                                        const v1::ListTensorsRequest* request,
+                                        v1::ListTensorsResponse* response) override;
 
  private:
   Engine& engine_;

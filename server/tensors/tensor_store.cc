@@ -4,6 +4,9 @@
 //   "BOOT-24 hex digits":  own boot id  ->  NotFound     another  ->  HandleLost
 #include "server/tensors/tensor_store.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include <sys/random.h>
 
 #include "runtime/core/error.h"
@@ -141,6 +144,26 @@ void TensorStore::expire(Clock::time_point now) {
 int64_t TensorStore::count() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int64_t>(entries_.size());
+}
+
+Holdings TensorStore::list(const std::string& tenant, size_t limit) const {
+  Holdings held{.limit_bytes = quotas_->of(tenant).tensor_bytes};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, entry] : entries_)
+      if (entry.tensor->tenant == tenant) held.largest.push_back(entry);
+  }
+  held.count = static_cast<int64_t>(held.largest.size());
+  for (const Holdings::Held& each : held.largest)
+    held.bytes += each.tensor->bytes;
+  const auto shown =
+      held.largest.begin() + static_cast<int64_t>(std::min(limit, held.largest.size()));
+  std::partial_sort(
+      held.largest.begin(), shown, held.largest.end(), [](const auto& a, const auto& b) {
+        return std::tie(b.tensor->bytes, a.tensor->id) < std::tie(a.tensor->bytes, b.tensor->id);
+      });
+  held.largest.erase(shown, held.largest.end());
+  return held;
 }
 
 }  // namespace kiln::server

@@ -27,6 +27,18 @@ struct Tensor {
   std::shared_ptr<Slice> slice;
 };
 
+/// What a tenant keeps.
+struct Holdings {
+  struct Held {
+    std::shared_ptr<const Tensor> tensor;
+    Clock::time_point used;
+  };
+  std::vector<Held> largest;
+  int64_t count = 0;        // of all of them
+  int64_t bytes = 0;        // of all of them
+  int64_t limit_bytes = 0;  // 0: none
+};
+
 /// "(3,)", "(2, 3)".
 std::string shape_text(std::span<const int64_t> shape);
 
@@ -57,12 +69,11 @@ class TensorStore {
   void free_session(const std::string& session);
   void expire(Clock::time_point now);
   int64_t count() const;
+  /// What the tenant has, the `limit` largest of them by size and then by id. It is no use of them.
+  Holdings list(const std::string& tenant, size_t limit) const;
 
  private:
-  struct Entry {
-    std::shared_ptr<const Tensor> tensor;
-    Clock::time_point used;
-  };
+  using Entry = Holdings::Held;
 
   // With the lock held.
   void require_room_for(const std::string& tenant, int64_t bytes, int64_t coming = 0) const;

@@ -149,6 +149,13 @@ TEST_F(TwoTenants, DoNotReachTheTensorsOfEachOther) {
   *request.add_arguments() = output_argument();
   expect_unknown(run("bob", request), tensor);
 
+  v1::ListTensorsResponse list;
+  EXPECT_TRUE(call("bob", *service_->tensors, &v1::TensorService::Stub::ListTensors,
+                   v1::ListTensorsRequest(), list)
+                  .ok());
+  EXPECT_EQ(list.tensors_size(), 0);
+  EXPECT_EQ(list.bytes(), 0);
+
   v1::FreeRequest free;
   free.add_tensors(tensor);
   v1::FreeResponse freed;

@@ -53,6 +53,53 @@ class Tensors : public ServiceTest {
   }
 };
 
+TEST_F(Tensors, AreListedTheLargestFirst) {
+  const auto list = [&](uint32_t limit) {
+    grpc::ClientContext context;
+    v1::ListTensorsRequest request;
+    request.set_limit(limit);
+    v1::ListTensorsResponse response;
+    EXPECT_TRUE(service_->tensors->ListTensors(&context, request, &response).ok());
+    return response;
+  };
+  EXPECT_EQ(list(0).tensors_size(), 0);
+
+  const auto session = open_session();
+  const std::string small = service_->upload({1, 2, 3}, session->id);
+  const std::string large = service_->upload({1, 2, 3, 4, 5});
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_TRUE(status_of_download(small).ok());  // a use of it
+
+  const v1::ListTensorsResponse all = list(0);
+  ASSERT_EQ(all.tensors_size(), 2);
+  EXPECT_EQ(all.count(), 2);
+  EXPECT_EQ(all.bytes(), 32);
+  EXPECT_EQ(all.limit_bytes(), 0);
+  const v1::TensorState& first = all.tensors(0);
+  EXPECT_EQ(first.tensor(), large);
+  EXPECT_EQ(first.type(), v1::DATA_TYPE_FLOAT32);
+  EXPECT_EQ(std::vector<int64_t>(first.shape().begin(), first.shape().end()),
+            (std::vector<int64_t>{5}));
+  EXPECT_EQ(first.bytes(), 20);
+  EXPECT_EQ(first.device(), "cpu:0");
+  EXPECT_EQ(first.session(), "");
+  EXPECT_GE(first.unused_ms(), 30);
+  const v1::TensorState& second = all.tensors(1);
+  EXPECT_EQ(second.tensor(), small);
+  EXPECT_EQ(second.session(), session->id);
+  EXPECT_LT(second.unused_ms(), first.unused_ms());
+
+  const v1::ListTensorsResponse largest = list(1);
+  ASSERT_EQ(largest.tensors_size(), 1);
+  EXPECT_EQ(largest.tensors(0).tensor(), large);
+  EXPECT_EQ(largest.count(), 2);
+  EXPECT_EQ(largest.bytes(), 32);
+
+  EXPECT_EQ(freed(large), 1U);
+  EXPECT_EQ(list(0).bytes(), 12);
+  end(*session);
+}
+
 TEST_F(Tensors, ComeBackAsTheyWere) {
   std::vector<float> values(1'000'000);
   for (size_t i = 0; i < values.size(); ++i)

@@ -59,6 +59,8 @@ class WireFuzz : public ServiceTest {
     put.set_data(bytes_of({1, 2}));
     v1::FreeRequest free;
     free.add_tensors("none");
+    v1::ListTensorsRequest list;
+    list.set_limit(3);
     v1::DownloadRequest download;
     download.set_tensor(tensor_);
     v1::BeginUploadRequest begin;
@@ -89,6 +91,7 @@ class WireFuzz : public ServiceTest {
             {"UploadService/Begin", begin.SerializeAsString()},
             {"PredictionService/Predict", predict.SerializeAsString()},
             {"TensorService/Free", free.SerializeAsString()},
+            {"TensorService/ListTensors", list.SerializeAsString()},
             {"TensorService/Download", download.SerializeAsString()},
             {"JobService/Submit", submit.SerializeAsString()},
             {"JobService/Watch", watch.SerializeAsString()},

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <kiln/client.h>
 
 #include "tests/client/cli/command.h"
 #include "tests/client/cpp/fake_service.h"
@@ -129,6 +130,35 @@ TEST_F(Commands, CompilePrintsWhatItMade) {
 TEST_F(Commands, LowerPrintsLoops) {
   prints({"lower", "inc.kiln", "--after", "simplify", "--auto"}, "fn inc after simplify auto\n");
   prints({"lower", "inc.kiln", "--json"}, "{\n  \"text\": \"fn inc after \"\n}\n");
+}
+
+TEST_F(Commands, TensorsAreListedAndFreed) {
+  prints({"tensors"}, "0 tensors, 0 B of 1.0 GiB\n");
+  const Connection connection = connect(service_.address());
+  const RemoteArray small = connection.upload(Array(std::vector<float>{1, 2, 3}, {3}));
+  const RemoteArray large = connection.upload(Array(std::vector<double>(512), {2, 256}));
+
+  const Finished listed = place_.kiln({"tensors"});
+  EXPECT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_EQ(listed.out.substr(0, listed.out.find('\n')),
+            "TENSOR    TYPE     SHAPE  BYTES    DEVICE  UNUSED FOR  SESSION");
+  EXPECT_NE(listed.out.find("float32  3      12 B     cpu:0   1.5 s       "), std::string::npos)
+      << listed.out;
+  EXPECT_NE(listed.out.find("float64  2x256  4.0 KiB  cpu:0   1.5 s       "), std::string::npos)
+      << listed.out;
+  EXPECT_NE(listed.out.find("\n2 tensors, 4.0 KiB of 1.0 GiB\n"), std::string::npos) << listed.out;
+  EXPECT_NE(place_.kiln({"tensors", "--limit", "1"})
+                .out.find("\n2 tensors, 4.0 KiB of 1.0 GiB; the 1 largest are listed\n"),
+            std::string::npos);
+  EXPECT_NE(place_.kiln({"tensors", "--json"}).out.find("\"unused_seconds\": 1.5"),
+            std::string::npos);
+
+  const std::string id = connection.tensors().tensors.front().id;
+  prints({"tensors", "--free", id}, "freed 1 of 1\n");
+  const Finished again = place_.kiln({"tensors", "--free", id});
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_EQ(again.out, "freed 0 of 1\n");
+  prints({"tensors", "--free", id, "--json"}, "{\n  \"freed\": 0\n}\n");
 }
 
 TEST_F(Commands, JobsAreSubmittedAndWaitedFor) {

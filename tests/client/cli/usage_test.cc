@@ -40,13 +40,24 @@ TEST_F(Usage, NeedsACommand) {
           "inspect, "
           "schedule, "
           "fmt, "
-          "submit, wait, result, jobs, cancel, devices, doctor, explain, login, logout, cache, "
+          "submit, wait, result, jobs, cancel, devices, tensors, doctor, explain, login, logout, "
+          "cache, "
           "serve, top, "
           "tune, "
           "version, "
           "completion");
   refused({"runn", "one.kiln"}, "there is no command runn; did you mean run");
   refused({"tun", "one.kiln"}, "there is no command tun; did you mean tune");
+}
+
+TEST_F(Usage, SaysWhichCommandsMayFollow) {
+  refused({"cache"},
+          "kiln cache needs one of list, size, clear, prune, warm; kiln cache --help shows how");
+  refused({"cache", "stats", "X=x.npy"},
+          "kiln cache has no stats; known: list, size, clear, prune, warm; kiln cache --help shows "
+          "how");
+  refused({"cache", "lst"},
+          "kiln cache has no lst; did you mean list; kiln cache --help shows how");
 }
 
 TEST_F(Usage, WithoutACommandShowsTheFirstOnes) {

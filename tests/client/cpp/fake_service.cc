@@ -339,6 +339,28 @@ grpc::Status FakeService::Result(grpc::ServerContext* context, const v1::ResultR
   return ran;
 }
 
+grpc::Status FakeService::ListTensors(grpc::ServerContext* context,
+                                      const v1::ListTensorsRequest* request,
+                                      v1::ListTensorsResponse* response) {
+  const grpc::Status status = enter("ListTensors", context);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, stored] : tensors_) {
+    response->set_count(response->count() + 1);
+    response->set_bytes(response->bytes() + static_cast<std::int64_t>(stored.data.size()));
+    if (response->tensors_size() == static_cast<int>(request->limit())) continue;
+    v1::TensorState& state = *response->add_tensors();
+    state.set_tensor(id);
+    state.set_type(stored.header.type());
+    *state.mutable_shape() = stored.header.shape();
+    state.set_bytes(static_cast<std::int64_t>(stored.data.size()));
+    state.set_device("cpu:0");
+    state.set_session(stored.header.session());
+    state.set_unused_ms(1500);
+  }
+  response->set_limit_bytes(1 << 30);
+  return status;
+}
+
 grpc::Status FakeService::Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
                                  v1::CancelResponse* response) {
   const grpc::Status status = enter("Cancel", context);

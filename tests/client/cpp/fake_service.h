@@ -71,6 +71,8 @@ class FakeService : public v1::KernelService::Service,
   grpc::Status Download(grpc::ServerContext*, const v1::DownloadRequest*,
                         grpc::ServerWriter<v1::DownloadResponse>*) override;
   grpc::Status Free(grpc::ServerContext*, const v1::FreeRequest*, v1::FreeResponse*) override;
+  grpc::Status ListTensors(grpc::ServerContext*, const v1::ListTensorsRequest*,
+                           v1::ListTensorsResponse*) override;
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest*, v1::SubmitResponse*) override;
   grpc::Status Watch(grpc::ServerContext*, const v1::WatchRequest*,
                      grpc::ServerWriter<v1::JobState>*) override;

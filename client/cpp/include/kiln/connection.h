@@ -80,6 +80,25 @@ struct Component {
   std::string message;
 };
 
+/// A tensor that the service keeps between calls.
+struct TensorState {
+  std::string id;
+  DType type = DType::Float32;
+  std::vector<std::int64_t> shape;
+  std::int64_t bytes = 0;
+  std::string device;   // where its client put it
+  std::string session;  // with whose end it is freed; empty: freed when it is not used for a while
+  double unused_seconds = 0;  // since the last call that took it
+};
+
+/// What a tenant keeps on the service.
+struct Holdings {
+  std::vector<TensorState> tensors;  // the largest first
+  std::int64_t count = 0;            // of all of them
+  std::int64_t bytes = 0;            // of all of them
+  std::int64_t limit_bytes = 0;      // that it may have; 0: as many as there is memory for
+};
+
 struct Description {
   std::string version;
   std::string boot_id;
@@ -185,6 +204,10 @@ class Connection {
   std::vector<JobState> jobs() const;
 
   Description describe() const;
+  /// What the caller's tenant keeps on the service, the `limit` largest tensors of it; 0: 10000.
+  Holdings tensors(std::uint32_t limit = 0) const;
+  /// Frees tensors by their ids, those of other programs too; how many of them there were.
+  std::uint32_t free_tensors(const std::vector<std::string>& ids) const;
   /// What the service did lately for calls of a W3C trace, by its id: those of a process to which
   /// TRACEPARENT was given.
   std::vector<Span> spans(const std::string& trace) const;
