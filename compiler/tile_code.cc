@@ -74,6 +74,7 @@ std::string kind_of(const tile::Program& program) {
       if (std::holds_alternative<tile::Window>(inner.what)) kind = "convolution";
       if (!std::holds_alternative<tile::Mma>(inner.what)) continue;
       const DType type = program.values[inner.operands[0]].element;
+      if (type == DType::Float32) return fmt::format("{} in tf32", kind);
       return fmt::format("{} of {}-bit {}", kind, 8 * size_of(type),
                          is_float(type) ? "floats" : "integers");
     }

@@ -11,6 +11,7 @@
 #include "compiler/language/evaluate/scalar.h"
 #include "compiler/tile/bytecode_code.h"
 #include "compiler/tile/bytecode_window.h"
+#include "compiler/tile/tensor_floats.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -26,12 +27,16 @@ constexpr uint8_t kDivisibleTag = 0x08;
 constexpr uint8_t kDictionaryTag = 0x0a;
 constexpr uint8_t kHintsTag = 0x0b;
 
-constexpr int64_t kAlignment = 16;  // bytes, of a parameter
+constexpr int64_t kAlignment = 16;    // bytes, of a parameter
+constexpr int kTensorFloatBytes = 3;  // of a constant: it has 19 bits, in memory 32
 
 class Writer : CodeWriter {
  public:
   explicit Writer(const Program& program)
-      : program_(program), values_(program.values.size()), places_(program.axes.size()) {}
+      : program_(program),
+        tensor_floats_(tensor_floats(program)),
+        values_(program.values.size()),
+        places_(program.axes.size()) {}
 
   std::string run(std::string_view entry, const BytecodeOptions& options) {
     Bytes functions;
@@ -81,7 +86,7 @@ class Writer : CodeWriter {
   uint64_t signature() {
     std::vector<TypeNumber> taken;
     for (const Parameter& parameter : program_.parameters)
-      taken.push_back(types.tile(types.pointer(parameter.type), {}));
+      taken.push_back(pointer_type(types.element(parameter.type)));
     taken.insert(taken.end(), program_.sizes.size(), scalar(DType::Int64));
     return types.function(taken);
   }
@@ -105,33 +110,71 @@ class Writer : CodeWriter {
     for (size_t i = 0; i < program_.sizes.size(); ++i)
       sizes_.push_back(next++);
     for (size_t i = 0; i < pointers.size(); ++i)
-      pointers[i] = aligned(pointers[i], program_.parameters[i].type);
-    for (const View& view : program_.views)
-      views_.push_back(view_of(view, pointers[view.parameter]));
+      sources_.push_back({types.element(program_.parameters[i].type),
+                          size_of(program_.parameters[i].type), pointers[i]});
+    for (Source& source : sources_)
+      source.pointer = aligned(source);
+    set_views(program_.body);
     write_block();
-    prepare(program_.body, pointers);
+    prepare(program_.body);
     write_all(program_.body);
     begin(kReturn);
     out().number(0);
     out().number(0);
   }
 
-  TypeNumber type_of(const TileType& type) {
-    return types.tile(types.element(type.element), type.shape);
+  TypeNumber element_of(ValueId value) {
+    return tensor_floats_[value] ? types.tensor_float()
+                                 : types.element(program_.values[value].element);
   }
+  TypeNumber type_of(ValueId value) {
+    return types.tile(element_of(value), program_.values[value].shape);
+  }
+  TypeNumber pointer_type(TypeNumber element) { return types.tile(types.pointer(element), {}); }
 
-  Value aligned(Value pointer, DType type) {
+  Value aligned(const Source& source) {
     begin(kAssume);
-    out().number(types.tile(types.pointer(type), {}));
+    out().number(pointer_type(source.element));
     out().byte(kDivisibleTag);
     out().number(kAlignment);
     out().byte(0);  // all of it, along no dimension
-    out().number(pointer);
+    out().number(source.pointer);
     return made();
   }
 
+  /// A parameter as elements that this value is made of.
+  Source source_of(uint32_t parameter, ValueId value) {
+    if (!tensor_floats_[value]) return sources_[parameter];
+    const auto known = tensor_float_sources_.find(parameter);
+    if (known != tensor_float_sources_.end()) return known->second;
+    const TypeNumber element = types.tensor_float();
+    Source source{element, kTensorFloatBytes,
+                  plain(kPtrToPtr, pointer_type(element), {}, {sources_[parameter].pointer})};
+    source.pointer = aligned(source);
+    return tensor_float_sources_[parameter] = source;
+  }
+
+  /// Those that instructions use.
+  void set_views(const std::vector<Instruction>& body) {
+    for (const Instruction& each : body) {
+      if (const auto* loop = std::get_if<For>(&each.what)) set_views(loop->body);
+      const auto* load = std::get_if<Load>(&each.what);
+      const auto* store = std::get_if<Store>(&each.what);
+      if (load == nullptr && store == nullptr) continue;
+      const ViewId number = load != nullptr ? load->view : store->view;
+      const ValueId value = load != nullptr ? each.results[0] : each.operands[0];
+      const View& view = program_.views[number];
+      const Source source = source_of(view.parameter, value);
+      const std::pair key(number, source.element);
+      if (!views_.contains(key)) views_[key] = view_of(view, source);
+    }
+  }
+  Value view(ViewId number, ValueId value) {
+    return views_.at(std::pair(number, element_of(value)));
+  }
+
   /// Extents that the call brings are operands, and so are the strides they are part of.
-  Value view_of(const View& view, Value pointer) {
+  Value view_of(const View& view, const Source& source) {
     const Parameter& parameter = program_.parameters[view.parameter];
     const size_t rank = parameter.shape.size();
     std::vector<int64_t> shape;
@@ -154,8 +197,8 @@ class Writer : CodeWriter {
       }
       strides[d - 1] = open ? kOpen : strides[d] * extent.constant;
     }
-    const uint64_t tensor = types.tensor(parameter.type, shape, strides);
-    const Value whole = tensor_view(tensor, pointer, open_extents, open_strides);
+    const uint64_t tensor = types.tensor(source.element, shape, strides);
+    const Value whole = tensor_view(tensor, source.pointer, open_extents, open_strides);
     begin(kMakePartitionView);
     const std::vector<int64_t> order(view.order.begin(), view.order.end());
     out().number(types.partition(tensor, view.tile, order));
@@ -210,14 +253,15 @@ class Writer : CodeWriter {
   }
 
   /// What is the same for all parts of loops is computed in front of them.
-  void prepare(const std::vector<Instruction>& body, std::span<const Value> pointers) {
+  void prepare(const std::vector<Instruction>& body) {
     for (const Instruction& each : body) {
-      if (const auto* loop = std::get_if<For>(&each.what)) prepare(loop->body, pointers);
+      if (const auto* loop = std::get_if<For>(&each.what)) prepare(loop->body);
       const auto* window = std::get_if<Window>(&each.what);
       if (window == nullptr) continue;
       windows_.emplace(
           each.results[0],
-          PreparedWindow(*this, program_, *window, {pointers[window->parameter], sizes_, places_}));
+          PreparedWindow(*this, program_, *window,
+                         {source_of(window->parameter, each.results[0]), sizes_, places_}));
     }
   }
 
@@ -246,7 +290,7 @@ class Writer : CodeWriter {
     uint64_t bits = 0;
     for (size_t i = element.bytes.size(); i-- > 0;)
       bits = bits << 8 | std::to_integer<uint64_t>(element.bytes[i]);
-    values_[each.results[0]] = constant(type_of(type), bits, size_of(type.element));
+    values_[each.results[0]] = constant(type_of(each.results[0]), bits, size_of(type.element));
   }
 
   void write_place(const std::vector<AxisId>& at) {
@@ -259,7 +303,8 @@ class Writer : CodeWriter {
     std::vector<Value> place;
     for (const AxisId axis : load.at)
       place.push_back(places_[axis]);
-    values_[each.results[0]] = load_view(type_of(result_type(each)), views_[load.view], place);
+    values_[each.results[0]] =
+        load_view(type_of(each.results[0]), view(load.view, each.results[0]), place);
   }
 
   void write_one(const Window&, const Instruction& each) {
@@ -273,14 +318,14 @@ class Writer : CodeWriter {
     out().number(0);  // as above
     out().byte(kWeak);
     out().number(operand(each, 0));
-    out().number(views_[store.view]);
+    out().number(view(store.view, each.operands[0]));
     write_place(store.at);
     made();  // the token
   }
 
   void write_plain(Opcode opcode, const Instruction& each) {
     begin(opcode);
-    out().number(type_of(result_type(each)));
+    out().number(type_of(each.results[0]));
     write_operands(each);
     set_result(each);
   }
@@ -288,7 +333,7 @@ class Writer : CodeWriter {
   void write_with(Opcode opcode, std::initializer_list<uint8_t> attributes,
                   const Instruction& each) {
     begin(opcode);
-    out().number(type_of(result_type(each)));
+    out().number(type_of(each.results[0]));
     for (const uint8_t attribute : attributes)
       out().byte(attribute);
     write_operands(each);
@@ -339,7 +384,7 @@ class Writer : CodeWriter {
   }
   void write_rounded(Opcode opcode, const Instruction& each) {
     begin(opcode);
-    out().number(type_of(result_type(each)));
+    out().number(type_of(each.results[0]));
     out().number(0);  // what is subnormal stays
     out().byte(kToNearest);
     write_operands(each);
@@ -347,7 +392,7 @@ class Writer : CodeWriter {
   }
   void write_limit(Opcode opcode, const Instruction& each) {
     begin(opcode);
-    out().number(type_of(result_type(each)));
+    out().number(type_of(each.results[0]));
     out().number(kWithNan);
     write_operands(each);
     set_result(each);
@@ -362,7 +407,7 @@ class Writer : CodeWriter {
     begin(kFor);
     out().number(each.results.size());
     for (const ValueId result : each.results)
-      out().number(type_of(program_.values[result]));
+      out().number(type_of(result));
     out().number(3 + each.operands.size());
     for (const Value bound : {first, end, step})
       out().number(bound);
@@ -372,7 +417,7 @@ class Writer : CodeWriter {
     out().number(1 + loop.carried.size());
     out().number(scalar(DType::Int32));
     for (const ValueId carried : loop.carried)
-      out().number(type_of(program_.values[carried]));
+      out().number(type_of(carried));
     write_body(loop);
     for (const ValueId result : each.results)
       values_[result] = made();
@@ -399,9 +444,12 @@ class Writer : CodeWriter {
   }
 
   const Program& program_;
+  const std::vector<bool> tensor_floats_;  // by ValueId
   Table strings_;
   std::vector<Value> sizes_;
-  std::vector<Value> views_;
+  std::vector<Source> sources_;                      // by parameter
+  std::map<uint32_t, Source> tensor_float_sources_;  // of those that have another one
+  std::map<std::pair<ViewId, TypeNumber>, Value> views_;
   std::map<ValueId, PreparedWindow> windows_;  // by what they make
   std::vector<Value> values_;                  // by ValueId
   std::vector<Value> places_;                  // by AxisId

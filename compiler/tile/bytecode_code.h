@@ -40,6 +40,7 @@ enum Opcode : uint64_t {
   kNegF = 79,
   kNegI = 80,
   kOffset = 81,
+  kPtrToPtr = 87,
   kRemI = 90,
   kReshape = 91,
   kReturn = 92,

@@ -15,6 +15,7 @@ enum TypeTag : uint8_t {
   kFloat16 = 0x05,
   kBFloat16 = 0x06,
   kFloat32 = 0x07,
+  kTensorFloat32 = 0x08,
   kFloat8E4M3FN = 0x0a,
   kFloat8E5M2 = 0x0b,
   kPointer = 0x0c,
@@ -89,6 +90,10 @@ uint64_t TypeTable::element(DType type) {
   return table_[std::string(1, static_cast<char>(tag_of(type)))];
 }
 
+uint64_t TypeTable::tensor_float() {
+  return table_[std::string(1, static_cast<char>(kTensorFloat32))];
+}
+
 uint64_t TypeTable::token() { return table_[std::string(1, static_cast<char>(kToken))]; }
 
 uint64_t TypeTable::tile(uint64_t element, std::span<const int64_t> shape) {
@@ -99,18 +104,18 @@ uint64_t TypeTable::tile(uint64_t element, std::span<const int64_t> shape) {
   return table_[out.text()];
 }
 
-uint64_t TypeTable::pointer(DType to) {
+uint64_t TypeTable::pointer(uint64_t element) {
   Bytes out;
   out.byte(kPointer);
-  out.number(element(to));
+  out.number(element);
   return table_[out.text()];
 }
 
-uint64_t TypeTable::tensor(DType type, std::span<const int64_t> shape,
+uint64_t TypeTable::tensor(uint64_t element, std::span<const int64_t> shape,
                            std::span<const int64_t> strides) {
   Bytes out;
   out.byte(kTensorView);
-  out.number(element(type));
+  out.number(element);
   out.list(shape, 8);
   out.list(strides, 8);
   return table_[out.text()];

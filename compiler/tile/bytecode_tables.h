@@ -47,10 +47,13 @@ constexpr int64_t kOpen = INT64_MIN;
 class TypeTable {
  public:
   uint64_t element(DType type);
+  /// Of a float32 in memory what tensor cores read.
+  uint64_t tensor_float();
   uint64_t token();
   uint64_t tile(uint64_t element, std::span<const int64_t> shape);
-  uint64_t pointer(DType to);
-  uint64_t tensor(DType type, std::span<const int64_t> shape, std::span<const int64_t> strides);
+  uint64_t pointer(uint64_t element);
+  uint64_t tensor(uint64_t element, std::span<const int64_t> shape,
+                  std::span<const int64_t> strides);
   /// Beyond the tensor it is 0.
   uint64_t partition(uint64_t tensor, std::span<const int64_t> tile,
                      std::span<const int64_t> order);

@@ -107,7 +107,10 @@ class PreparedWindow::Arithmetic {
 
 PreparedWindow::PreparedWindow(CodeWriter& code, const Program& program, const Window& window,
                                const WindowValues& values)
-    : program_(program), window_(window), parameter_(program.parameters[window.parameter]) {
+    : program_(program),
+      window_(window),
+      parameter_(program.parameters[window.parameter]),
+      source_(values.source) {
   strides_.assign(parameter_.shape.size(), 1);
   for (size_t d = strides_.size(); d-- > 1;)
     strides_[d - 1] = strides_[d] * parameter_.shape[d].constant;
@@ -165,8 +168,8 @@ bool PreparedWindow::set_view(CodeWriter& code, const WindowValues& values) {
   }
   shape.push_back(last_extent);
   row_strides.push_back(1);
-  const TypeNumber tensor = code.types.tensor(parameter_.type, shape, row_strides);
-  const Value whole = code.tensor_view(tensor, values.pointer, open, {});
+  const TypeNumber tensor = code.types.tensor(source_.element, shape, row_strides);
+  const Value whole = code.tensor_view(tensor, source_.pointer, open, {});
   std::vector<int64_t> tile = row_shape_;
   tile.push_back(along().step);
   std::vector<int64_t> order;
@@ -187,10 +190,9 @@ Value PreparedWindow::load_view(CodeWriter& code, std::span<const Value> places)
   place.push_back(last.value);
   std::vector<int64_t> shape = row_shape_;
   shape.push_back(along().step);
-  const TypeNumber element = code.types.element(parameter_.type);
-  const Value tile = code.load_view(code.types.tile(element, shape), *view_, place);
+  const Value tile = code.load_view(code.types.tile(source_.element, shape), *view_, place);
   if (shape == tile_shape_) return tile;
-  return code.plain(kReshape, code.types.tile(element, tile_shape_), {}, {tile});
+  return code.plain(kReshape, code.types.tile(source_.element, tile_shape_), {}, {tile});
 }
 
 /// Where on an axis of rows each row is.
@@ -219,7 +221,6 @@ PreparedWindow::Numbers PreparedWindow::rows_of(Arithmetic& numbers, const Index
 
 void PreparedWindow::set_pointers(CodeWriter& code, const WindowValues& values) {
   Arithmetic numbers(code);
-  pointer_ = values.pointer;
   // Offsets of rows beyond the end, which are none, stay in range, too.
   constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max() / 4;
   const bool is_short =
@@ -279,17 +280,17 @@ Value PreparedWindow::load_pointers(CodeWriter& code, std::span<const Value> pla
   const Numbers offsets =
       numbers.sum(numbers.broadcast(offsets_, tile_shape_), numbers.broadcast(row, tile_shape_));
 
-  const TypeNumber pointer = code.types.pointer(parameter_.type);
+  const TypeNumber pointer = code.types.pointer(source_.element);
   const TypeNumber pointers = code.types.tile(pointer, tile_shape_);
   const std::vector<int64_t> one(tile_shape_.size(), 1);
-  const Value single = code.plain(kReshape, code.types.tile(pointer, one), {}, {pointer_});
+  const Value single = code.plain(kReshape, code.types.tile(pointer, one), {}, {source_.pointer});
   const Value bases = code.plain(kBroadcast, pointers, {}, {single});
   const Value source = code.plain(kOffset, pointers, {}, {bases, offsets.value});
-  const TypeNumber tile = code.types.tile(code.types.element(parameter_.type), tile_shape_);
+  const TypeNumber tile = code.types.tile(source_.element, tile_shape_);
   std::vector<Value> operands = {source};
   if (condition) {
     operands.push_back(numbers.broadcast(*condition, tile_shape_).value);
-    operands.push_back(code.constant(tile, 0, size_of(parameter_.type)));
+    operands.push_back(code.constant(tile, 0, source_.constant_bytes));
   }
   return code.load_pointers(tile, operands);
 }

@@ -9,10 +9,17 @@
 
 namespace kiln::tile {
 
-/// What a window is written with: a pointer to its tensor, the sizes of the call, and the part of
+/// A pointer to a tensor, and what it points to.
+struct Source {
+  TypeNumber element = 0;
+  int constant_bytes = 0;  // of an element that stands in the program
+  Value pointer = 0;
+};
+
+/// What a window is written with: where its tensor is, the sizes of the call, and the part of
 /// each axis, by AxisId.
 struct WindowValues {
-  Value pointer = 0;
+  Source source;
   std::span<const Value> sizes;
   std::span<const Value> places;
 };
@@ -58,6 +65,7 @@ class PreparedWindow {
   const Program& program_;
   const Window& window_;
   const Parameter& parameter_;
+  const Source source_;
   std::vector<int64_t> strides_;     // of the tensor
   std::vector<int64_t> row_shape_;   // a step of each axis of rows
   std::vector<int64_t> tile_shape_;  // of the tile, two-dimensional
@@ -65,7 +73,6 @@ class PreparedWindow {
   std::optional<Value> view_;
   std::vector<Term> along_terms_;
   // As pointers: offsets of the rows, and where they are none.
-  Value pointer_ = 0;
   std::vector<Dimension> dimensions_;
   Numbers offsets_;
   std::optional<Numbers> condition_;

@@ -21,7 +21,8 @@ template <typename... Args>
 }
 
 constexpr std::string_view kNoProduct =
-    "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in int32";
+    "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+    "integers in int32";
 
 void require_computed(DType type) {
   if (!is_computed(type)) refuse("it computes in {}", type);
@@ -129,7 +130,8 @@ Element ProductFinder::factor_of(ExprId expr, const Renamed& renamed) const {
     axes[own] = AffineIndex{{{axis, 1}}, 0};
   std::optional<FactorRead> read = find_factor(definition_, expr, axes);
   const DType type = read ? definition_.type_of(read->tensor) : DType::Bool;
-  if (!(is_factor_float(type) || is_factor_int(type)) ||
+  const bool is_tensor_float = type == DType::Float32 && read->is_tensor_float;
+  if (!(is_factor_float(type) || is_factor_int(type) || is_tensor_float) ||
       definition_.expressions[expr].type != sum_type_of(type)) {
     refuse("{}", kNoProduct);
   }

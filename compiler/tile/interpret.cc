@@ -196,9 +196,20 @@ class Interpreter {
     });
   }
 
+  /// As tensor cores read it.
+  Elements factor(const Instruction& each, size_t i) {
+    Elements tile = operand(each, i);
+    if (program_.values[each.operands[i]].element != DType::Float32) return tile;
+    for (double& element : tile) {
+      const Scalar whole = scalar_of(DType::Float32, element);
+      element = number_of(language::apply_operator(language::Operator::Tf32, {&whole, 1}));
+    }
+    return tile;
+  }
+
   void run_one(const Mma&, const Instruction& each) {
-    const Elements& a = operand(each, 0);
-    const Elements& b = operand(each, 1);
+    const Elements a = factor(each, 0);
+    const Elements b = factor(each, 1);
     Elements sums = operand(each, 2);
     const std::vector<int64_t>& shape = program_.values[each.operands[0]].shape;
     const auto rows = static_cast<size_t>(shape[0]);

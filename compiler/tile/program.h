@@ -101,7 +101,9 @@ struct Store {  // a tile
   std::vector<AxisId> at;
   bool operator==(const Store&) const = default;
 };
-struct Mma {  // a[m, k], b[k, n], c[m, n] -> c + a b; floats are added in the GPU's own order
+/// a[m, k], b[k, n], c[m, n] -> c + a b; floats are added in the GPU's own order. Of factors in
+/// float32 it reads what tf32() leaves; they are tiles of inputs, of no other use.
+struct Mma {
   bool operator==(const Mma&) const = default;
 };
 struct Apply {  // element by element

@@ -9,6 +9,7 @@
 
 #include <fmt/ranges.h>
 
+#include "compiler/tile/tensor_floats.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -48,7 +49,8 @@ TileType type_of_mma(const Program& program, const Instruction& mma) {
   const TileType& b = type_of(program, mma, 1);
   const TileType& c = type_of(program, mma, 2);
   const bool are_ints = is_factor_int(a.element) && is_factor_int(b.element);
-  const bool are_factors = are_ints || (is_factor_float(a.element) && a.element == b.element);
+  const bool is_float_factor = is_factor_float(a.element) || a.element == DType::Float32;
+  const bool are_factors = are_ints || (is_float_factor && a.element == b.element);
   const bool fits = are_factors && c.element == sum_type_of(a.element) && a.shape.size() == 2 &&
                     b.shape.size() == 2 && a.shape[1] == b.shape[0] &&
                     c.shape == std::vector<int64_t>{a.shape[0], b.shape[1]};
@@ -91,6 +93,7 @@ class Verifier {
     std::fill_n(visible_.begin(), program_.block_axes, true);
     known_.assign(program_.values.size(), false);
     made_ = known_;
+    tensor_floats_ = tensor_floats(program_);
     verify_all(program_.body);
     for (uint32_t i = 0; i < program_.parameters.size(); ++i) {
       if (program_.parameters[i].is_output && !stored_.contains(i))
@@ -128,6 +131,7 @@ class Verifier {
       for (const ValueId operand : each.operands)
         require_known(operand);
       std::visit([&](const auto& what) { verify_one(what, each); }, each.what);
+      verify_tensor_floats(each);
       for (const ValueId result : each.results)
         make_known(result);
     }
@@ -139,6 +143,23 @@ class Verifier {
   void make_known(ValueId value) {
     if (value >= known_.size() || made_[value]) refuse("t{} is made twice", value);
     known_[value] = made_[value] = true;
+  }
+
+  /// They are in memory as tensor cores read them, so that nothing has to be done to them.
+  void verify_tensor_floats(const Instruction& each) const {
+    const bool is_reshape = std::holds_alternative<Reshape>(each.what);
+    const bool is_read = is_reshape || std::holds_alternative<Load>(each.what) ||
+                         std::holds_alternative<Window>(each.what);
+    for (const ValueId result : each.results) {
+      if (tensor_floats_[result] && !is_read)
+        refuse("t{} is a factor in float32 that is no tile of an input", result);
+    }
+    const bool is_mma = std::holds_alternative<Mma>(each.what);
+    for (size_t i = 0; i < each.operands.size(); ++i) {
+      const bool is_factor = is_mma ? i < 2 : is_reshape && tensor_floats_[each.results[0]];
+      if (tensor_floats_[each.operands[i]] && !is_factor)
+        refuse("t{} is a factor in float32 and has another use", each.operands[i]);
+    }
   }
 
   const TileType& result_of(const Instruction& each) const {
@@ -299,6 +320,10 @@ class Verifier {
                text(program_.values[value]));
       }
     }
+    for (const std::vector<ValueId>* values : {&loop.carried, &loop.yields}) {
+      for (const ValueId value : *values)
+        if (tensor_floats_[value]) refuse("t{} is a factor in float32 that a loop carries", value);
+    }
     // What the body makes ends with it.
     known_ = outside;
     for (const AxisId axis : loop.axes)
@@ -309,6 +334,7 @@ class Verifier {
   std::vector<bool> visible_;  // axes
   std::vector<bool> known_;    // values that may be used here
   std::vector<bool> made_;     // values, anywhere before
+  std::vector<bool> tensor_floats_;
   std::set<AxisId> looped_;    // axes of loops
   std::set<uint32_t> stored_;  // parameters
 };

@@ -75,8 +75,8 @@ TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
                 "the call says how long the rows of its tensors are");
   expect_cuda_c(
       made_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] + 1.0 }", &assembler),
-      "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-      "int32");
+      "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+      "integers in int32");
 }
 
 TEST(TileCode, IsNotForSumsOfIntegersThatMayWrap) {
@@ -141,8 +141,8 @@ TEST(TileCode, ItsTextIsForAPerson) {
         tile_text(kernel_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] }").kernel);
       },
       ErrorKind::Unsupported,
-      "f has no form on tiles: it is no sum of products of 16-bit or 8-bit floats in float32, or "
-      "of 8-bit integers in int32");
+      "f has no form on tiles: it is no sum of products of 16-bit or 8-bit floats or of tf32() in "
+      "float32, or of 8-bit integers in int32");
 }
 
 }  // namespace

@@ -74,10 +74,8 @@ def test_products_of_16_bits_are_matrix_instructions(daemon, arch, transposed):
     assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0
 
 
-# Of float32 what lies along the sum is loaded as matrices, else element by element.
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90"])
-@pytest.mark.parametrize("transposed", ["", "a", "b"])
-def test_products_of_tensor_floats_are_matrix_instructions(daemon, arch, transposed):
+def tensor_float_product(transposed):
+    """A product of 4096^3 in tf32; "a", "b": whether these are transposed."""
     a, b, _ = _product(4096, 4096, 4096, "float32", "a" in transposed, "b" in transposed)
     k = te.reduce_axis((0, 4096), "k")
 
@@ -85,7 +83,14 @@ def test_products_of_tensor_floats_are_matrix_instructions(daemon, arch, transpo
         x, y = a[k, i] if "a" in transposed else a[i, k], b[j, k] if "b" in transposed else b[k, j]
         return te.sum(te.tf32(x) * te.tf32(y), axis=k)
 
-    loop = _loop_of(daemon, [a, b, te.compute((4096, 4096), sums, "C")], arch)
+    return [a, b, te.compute((4096, 4096), sums, "C")]
+
+
+# Of float32 what lies along the sum is loaded as matrices, else element by element.
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90"])
+@pytest.mark.parametrize("transposed", ["", "a", "b"])
+def test_products_of_tensor_floats_are_matrix_instructions(daemon, arch, transposed):
+    loop = _loop_of(daemon, tensor_float_product(transposed), arch)
     assert loop.kinds["HMMA"] in (3 * 64, 3 * 128), loop.kinds
     assert loop.share > {"": 0.5, "a": 0.39, "b": 0.64}[transposed], loop.kinds
     assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0, loop.kinds

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from sass import compare, main_loop
-from test_gpu_code import _product
+from test_gpu_code import _product, tensor_float_product
 
 import kiln
 from kiln import te, topi
@@ -59,10 +59,28 @@ def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product
     assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
 
 
-@pytest.mark.parametrize(("dtype", "kind"), [("int8", "UTCIMMA"), ("float8_e4m3fn", "UTCQMMA"), ("bfloat16", "UTCHMMA")])
+# A 64x256x8 takes as long as a 64x256x16 of 16 bits. What does not lie along the sums is turned by threads.
+@pytest.mark.parametrize(("transposed", "count", "most"), [("b", 4, 17), ("", 8, 14), ("a", 8, 33), ("ab", 8, 30)])
+def test_hopper_multiplies_tf32_as_it_lies_in_memory(daemon, transposed, count, most):
+    kernel = _compiled(daemon, tensor_float_product(transposed))
+    row = _tiles_of(kernel)
+    assert "an untouched product in tf32" in kernel.report()["generator"]["why"]
+    loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
+    products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x8.F32.TF32")]
+    assert len(products) == count == loop.kinds["HGMMA"], loop.opcodes
+    assert len(loop.opcodes) <= most * len(products), loop.kinds
+    assert loop.kinds["LDG"] == loop.kinds["STL"] == 0, loop.kinds
+    if transposed == "b":
+        assert loop.kinds["LDS"] == loop.kinds["LDSM"] == 0, loop.kinds
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("tf32", "UTCHMMA"), ("int8", "UTCIMMA"), ("float8_e4m3fn", "UTCQMMA"), ("bfloat16", "UTCHMMA")])
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
 def test_blackwell_multiplies_whole_tiles_in_every_layout(daemon, dtype, kind, transposed):
-    kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed), arch="sm_100")
+    tensors = (tensor_float_product(transposed) if dtype == "tf32" else
+               _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed))
+    kernel = _compiled(daemon, tensors, arch="sm_100")
     row = _tiles_of(kernel)
     loop = main_loop(daemon, "kiln_tile_0")
     compare(row["main_loop"], loop)

@@ -30,6 +30,25 @@ class TileBytecode : public WithTileiras {
 
 TEST_F(TileBytecode, OfAProductWithAnEpilogueOfAnySize) { expect_assembled(kProduct); }
 
+TEST_F(TileBytecode, OfFactorsInFloat32) {
+  const std::string text = product_with("A: bfloat16[n, 20]", "A: float32[n, 20]");
+  expect_assembled(program_with(text, "B: bfloat16[12, 20]", "B: float32[12, 20]"));
+  const std::string windows = program_with(kConvolution, "X: bfloat16[n, ", "X: float32[n, ");
+  expect_assembled(program_with(windows, "F: bfloat16[", "F: float32["));
+  // One factor is read as it is, too, from the same view.
+  expect_assembled(R"(tile squares(A: float32[64, 64], C: float32[64, 64] output) {
+  blocks i: 64 by 64, j: 64 by 64
+  view v0 = A[64, 64]
+  view v1 = C[64, 64]
+  t0 = load v0[i, j]
+  t1 = load v0[i, j]
+  t2 = load v0[i, j]
+  t3 = mma t0, t1, t2
+  store v1[i, j] = t3
+}
+)");
+}
+
 TEST_F(TileBytecode, OfWindowsOfImages) {
   expect_assembled(kConvolution);
   // Without zeros around; the channels a multiple of a tile.

@@ -46,10 +46,11 @@ struct DrawnTypes {
 };
 
 DrawnTypes drawn_types(Random& random) {
-  constexpr std::string_view kFloats[] = {"float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"};
+  constexpr std::string_view kFloats[] = {"float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+                                          "float32"};
   constexpr std::string_view kIntegers[] = {"int8", "uint8"};
   if (random.chance(0.6)) {
-    const std::string type(kFloats[random.between(0, 3)]);
+    const std::string type(kFloats[random.between(0, 4)]);
     return {type, type};
   }
   return {std::string(kIntegers[random.between(0, 1)]),
@@ -60,9 +61,12 @@ DrawnTypes drawn_types(Random& random) {
 /// without; any order of dimensions; and something made of the sums.
 Drawn drawn_contraction(Random& random) {
   Drawn drawn;
+  const DrawnTypes types = drawn_types(random);
+  const bool is_even = types.rows == "float32" && random.chance(0.8);  // rows begin at 16 bytes
   const auto axis = [&](const char* name, int least, int most) {
-    const int extent = random.between(least, most);
-    if (!random.chance(0.25)) return DrawnAxis{name, fmt::to_string(extent)};
+    const int drawn_extent = random.between(least, most);
+    const int extent = is_even && most > 4 ? (drawn_extent + 3) / 4 * 4 : drawn_extent;
+    if (is_even || !random.chance(0.25)) return DrawnAxis{name, fmt::to_string(extent)};
     drawn.sizes.push_back(extent);
     return DrawnAxis{name, fmt::format("n{}", drawn.sizes.size())};
   };
@@ -82,7 +86,6 @@ Drawn drawn_contraction(Random& random) {
   }
   for (std::vector<DrawnAxis>* axes : {&rows, &columns, &output})
     random.shuffle(*axes);
-  const DrawnTypes types = drawn_types(random);
   std::string arguments = fmt::format("A: {}[{}], B: {}[{}]", types.rows, extents_of(rows),
                                       types.columns, extents_of(columns));
   std::string result = fmt::format("S[{}]", names_of(output));
@@ -110,10 +113,10 @@ Drawn drawn_contraction(Random& random) {
   drawn.text = fmt::format(
       "kernel k({0}) -> (C: {1}[{2}]) {{\n"
       "  S: {8}[{2}]\n"
-      "  S[{3}] = sum[k < {4}]({8}(A[{5}]) * {8}(B[{6}]))\n"
+      "  S[{3}] = sum[k < {4}]({9}(A[{5}]) * {9}(B[{6}]))\n"
       "  C[{3}] = {7}\n}}\n",
       arguments, output_type, extents_of(output), names_of(output), k.extent, names_of(rows),
-      names_of(columns), result, types.sum);
+      names_of(columns), result, types.sum, types.rows == "float32" ? "tf32" : types.sum);
   return drawn;
 }
 
@@ -205,6 +208,21 @@ TEST(TileContraction, BlocksAreOfOtherShapesForEightBits) {
   EXPECT_EQ(shape_of("float8_e5m2", "float32", "4096, 4096", "k, i"), "128 x 128 x 64, 8");
 }
 
+TEST(TileContraction, PartsOfSumsAreLongerWhereTensorFloatsAreTurned) {
+  const auto steps_of = [](std::string_view a, std::string_view b) {
+    const language::Kernel kernel =
+        kernel_of(fmt::format("kernel k(A: float32[4096, 4096], B: float32[4096, 4096])"
+                              " -> (C: float32[4096, 4096]) {{"
+                              " C[i, j] = sum[k < 4096](tf32(A[{}]) * tf32(B[{}])) }}",
+                              a, b))
+            .kernel;
+    return tile::block_shape(kernel).steps;
+  };
+  EXPECT_EQ(steps_of("i, k", "j, k"), 32);
+  EXPECT_EQ(steps_of("i, k", "k, j"), 64);
+  EXPECT_EQ(steps_of("k, i", "j, k"), 64);
+}
+
 struct Refused {
   std::string_view text;
   std::string_view reason;
@@ -213,16 +231,16 @@ struct Refused {
 /// Arguments, what is computed, and why it is no contraction.
 constexpr Refused kRefused[] = {
     {"(A: float32[8]) -> (C: float32[8]) { C[i] = A[i] + 1.0 }",
-     "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-     "int32"},
+     "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+     "integers in int32"},
     {"(A: float32[8, 4], B: float32[4, 8]) -> (C: float32[8, 8]) {"
      " C[i, j] = sum[k < 4](A[i, k] * B[k, j]) }",
-     "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-     "int32"},
+     "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+     "integers in int32"},
     {"(A: float16[8, 4], B: float16[4, 8]) -> (C: float32[8, 8]) {"
      " C[i, j] = sum[k < 4](float32(A[i, k]) + float32(B[k, j])) }",
-     "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-     "int32"},
+     "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+     "integers in int32"},
     {"(A: float16[8, 4], B: float16[4, 8]) -> (C: float16[8, 8]) {"
      " C[i, j] = sum[k < 4](A[i, k] * B[k, j]) }",
      "its reduction is more than a sum in float32 or int32"},
@@ -282,8 +300,8 @@ constexpr Refused kRefused[] = {
      "it reads or stores int16"},
     {"(A: int8[8, 4], B: int8[4, 8]) -> (C: float32[8, 8]) {"
      " C[i, j] = sum[k < 4](float32(A[i, k]) * float32(B[k, j])) }",
-     "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-     "int32"},
+     "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+     "integers in int32"},
     {"(A: float16[8, 4], B: float16[4, 8]) -> (C: float32[8, 8]) {"
      " S: float32[8, 8] S[i, j] = sum[k < 4](float32(A[i, k]) * float32(B[k, j]))"
      " C[i, j] = S[i, j] * S[i, j] }",

@@ -64,23 +64,30 @@ Drawn drawn_convolution(Random& random) {
     count = "n";
   }
   const int channels = random.chance(0.5) ? 32 * random.between(1, 3) : random.between(1, 70);
-  const int filters = random.between(1, 40);
-  const std::string_view type = random.chance(0.5) ? "float16" : "bfloat16";
+  int filters = random.between(1, 40);
+  constexpr std::string_view kTypes[] = {"float16", "bfloat16", "float32"};
+  const std::string_view type = kTypes[random.between(0, 2)];
+  // Of a factor; where it is padded when it is read, before or behind that.
+  const std::string_view wide = type == "float32" ? "tf32" : "float32";
+  if (type == "float32" && channels % 32 == 0) filters = (filters + 7) / 8 * 8;
   const bool is_padded = h.padded() + w.padded() > h.extent + w.extent;
   const std::string y = place_of(h, "y", "r");
   const std::string x = place_of(w, "x", "s");
   std::string stage;
-  std::string factor = fmt::format("float32(X[b, {}, {}, c])", y, x);
+  std::string factor = fmt::format("{}(X[b, {}, {}, c])", wide, y, x);
   if (is_padded && random.chance(0.5)) {
     stage = fmt::format(
         "  P: {}[{}, {}, {}, {}]\n"
         "  P[b, i, j, c] = if_then_else({} && {}, X[b, i - {}, j - {}, c], 0)\n",
         type, count, h.padded(), w.padded(), channels, condition_of(h, "i"), condition_of(w, "j"),
         h.before, w.before);
-    factor = fmt::format("float32(P[b, {}, {}, c])", y, x);
+    factor = fmt::format("{}(P[b, {}, {}, c])", wide, y, x);
   } else if (is_padded) {
-    factor = fmt::format("if_then_else({} && {}, float32(X[b, {} - {}, {} - {}, c]), 0.0)",
-                         condition_of(h, y), condition_of(w, x), y, h.before, x, w.before);
+    const bool is_before = type == "float32" && random.chance(0.5);
+    factor = fmt::format("if_then_else({} && {}, {}(X[b, {} - {}, {} - {}, c]), 0.0)",
+                         condition_of(h, y), condition_of(w, x), is_before ? "" : wide, y, h.before,
+                         x, w.before);
+    if (is_before) factor = fmt::format("tf32({})", factor);
   }
   const bool are_filters_last = random.chance(0.6);
   const std::string filter_shape =
@@ -110,10 +117,10 @@ Drawn drawn_convolution(Random& random) {
   drawn.text = fmt::format(
       "kernel k({0}) -> (Y: {1}[{2}]) {{\n{3}"
       "  S: float32[{2}]\n"
-      "  S[b, y, x, m] = sum[r < {4}, s < {5}, c < {6}]({7} * float32(F[{8}]))\n"
+      "  S[b, y, x, m] = sum[r < {4}, s < {5}, c < {6}]({7} * {10}(F[{8}]))\n"
       "  Y[b, y, x, m] = {9}\n}}\n",
       arguments, output_type, shape, stage, h.window, w.window, channels, factor,
-      are_filters_last ? "r, s, c, m" : "m, r, s, c", result);
+      are_filters_last ? "r, s, c, m" : "m, r, s, c", result, wide);
   return drawn;
 }
 
@@ -258,17 +265,17 @@ constexpr Refused kRefused[] = {
      "a window of it is not summed over all of its last dimension"},
     {"X: float16[2, 40, 8, 16]", "X[b, y + r + c, x + s, c]", "what it reads has one axis twice"},
     {"X: float16[2, 8, 8, 16]", "X[b, (y + r) // 2, x + s, c]",
-     "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-     "int32"},
+     "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+     "integers in int32"},
     {"X: float16[2, 8, 8, 16]", "if_then_else(y >= 1, X[b, y + r, x + s, c], 1)",
-     "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-     "int32"},
+     "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+     "integers in int32"},
     {"X: float16[2, 8, 8, 16]", "if_then_else(y != 1, X[b, y + r, x + s, c], 0)",
-     "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-     "int32"},
+     "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+     "integers in int32"},
     {"X: float16[2, 8, 8, 16]", "float16(bfloat16(X[b, y + r, x + s, c]))",
-     "it is no sum of products of 16-bit or 8-bit floats in float32, or of 8-bit integers in "
-     "int32"},
+     "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
+     "integers in int32"},
 };
 
 TEST(TileConvolution, SaysWhyAFactorIsNoWindow) {

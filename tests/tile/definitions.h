@@ -24,6 +24,17 @@ namespace kiln::testing {
 
 constexpr std::string_view kArchitectures[] = {"sm_80", "sm_90", "sm_100", "sm_120"};
 
+/// tileiras (13.5) falls at some products in tf32 that Kiln leaves to CUDA C: those for sm_80 and
+/// sm_120, and those with rows that do not begin at 16 bytes.
+inline bool is_left_to_cuda(std::string_view arch, const tile::Program& program) {
+  if (arch == "sm_80" || arch == "sm_120") return true;
+  return std::ranges::any_of(program.parameters, [](const tile::Parameter& parameter) {
+    const tile::Extent& row = parameter.shape.back();
+    return parameter.shape.size() > 1 &&
+           (row.size >= 0 || row.constant * size_of(parameter.type) % 16 != 0);
+  });
+}
+
 inline bool has_type(std::string_view arch, DType type) {
   return arch != "sm_80" || !is_float(type) || size_of(type) > 1;
 }
@@ -54,6 +65,7 @@ inline void expect_assembled(const language::Kernel& kernel, uint64_t turn) {
   for (size_t i = 0; i < count; ++i) {
     if (std::getenv("KILN_LONG") == nullptr && i != turn % count) continue;
     if (!has_type(kArchitectures[i], factor)) continue;
+    if (factor == DType::Float32 && is_left_to_cuda(kArchitectures[i], program)) continue;
     const std::string bytecode =
         tile::bytecode(program, "kiln_tile_0", {.arch = kArchitectures[i], .warps = shape.warps});
     const std::string cubin = codegen::Tileiras(kLimit).assemble(bytecode, kArchitectures[i]);

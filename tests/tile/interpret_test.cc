@@ -50,6 +50,30 @@ TEST(TileInterpret, AProductIsThatOfPlainLoops) {
   }
 }
 
+/// Of 1 + 2^-10 all of it, of 1 + 2^-11 only 1.
+TEST(TileInterpret, TensorCoresReadTenBitsOfAMantissaInFloat32) {
+  const tile::Program program =
+      tile::parse(R"(tile f(A: float32[2, 1], B: float32[1, 2], C: float32[2, 2] output) {
+  blocks i: 2 by 2, j: 2 by 2
+  view v0 = A[2, 1]
+  view v1 = B[1, 2]
+  view v2 = C[2, 2]
+  t0 = constant float32[2, 2] 0
+  t1 = for k: 1 by 1 with t2 = t0 {
+    t3 = load v0[i, k]
+    t4 = load v1[k, j]
+    t5 = mma t3, t4, t2
+    yield t5
+  }
+  store v2[i, j] = t1
+}
+)");
+  const std::vector<HostTensor> inputs = {tensor_of<float>({2, 1}, {1 + 0x1p-10F, 1 + 0x1p-11F}),
+                                          tensor_of<float>({1, 2}, {1, -3 - 0x1p-22F})};
+  EXPECT_EQ(values_of<float>(tile::interpret(program, {}, inputs)[0]),
+            (std::vector<float>{1 + 0x1p-10F, -3 - 3 * 0x1p-10F, 1, -3}));
+}
+
 TEST(TileInterpret, NoBlocksStoreNothing) {
   const std::vector<HostTensor> inputs = {zeros(DType::BFloat16, {0, 20}),
                                           zeros(DType::BFloat16, {12, 20}),

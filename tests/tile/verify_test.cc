@@ -108,6 +108,31 @@ TEST(TileVerify, RefusesToComputeWithShortTypes) {
                "negative is not done on tiles of int8; cast them first");
 }
 
+constexpr Broken kBrokenTensorFloats[] = {
+    {"t4 = load v1[k, j]", "t12 = load v1[k, j]\n    t4 = add t12, t12",
+     "t5 is a factor in float32 that is no tile of an input"},
+    {"t5 = mma t3, t4, t2", "t12 = add t3, t3\n    t5 = mma t3, t4, t2",
+     "t3 is a factor in float32 and has another use"},
+    {"t5 = mma t3, t4, t2", "t5 = mma t3, t2, t2", "t2 is a factor in float32 and has another use"},
+    {"t5 = mma t3, t4, t2", "t5 = mma t3, t2, t0", "t2 is a factor in float32 that a loop carries"},
+};
+
+TEST(TileVerify, RefusesFactorsInFloat32ThatAreComputedWith) {
+  std::string whole = product_with("A: bfloat16[n, 20]", "A: float32[n, 8]");
+  whole = program_with(whole, "B: bfloat16[12, 20]", "B: float32[12, 8]");
+  whole = program_with(whole, "k: 20 by 16", "k: 8 by 8");
+  whole = program_with(whole, "A[8, 16]", "A[8, 8]");
+  whole = program_with(whole, "B[16, 8]", "B[8, 8]");
+  tile::parse(whole);
+  for (const Broken& broken : kBrokenTensorFloats) {
+    const std::string text = program_with(whole, broken.part, broken.other);
+    ASSERT_NE(text, "") << broken.part;
+    const Error error =
+        expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
+    EXPECT_EQ(error.reason(), "TILE_PROGRAM");
+  }
+}
+
 /// What no text can say.
 TEST(TileVerify, RefusesValuesOutOfPlace) {
   const tile::Program product = tile::parse(kProduct);

@@ -1,0 +1,35 @@
+// Finds the tiles of float32 of which tensor cores read a part of each element. From back to front,
+// since a tile is made before it is used.
+#include "compiler/tile/tensor_floats.h"
+
+#include <ranges>
+
+namespace kiln::tile {
+namespace {
+
+// The program may be one that is not verified yet.
+void mark(const Program& program, const std::vector<Instruction>& body, std::vector<bool>& marked) {
+  const auto is_factor = [&](const Instruction& each, size_t operand) {
+    if (std::holds_alternative<Mma>(each.what))
+      return operand < 2 && program.values[each.operands[operand]].element == DType::Float32;
+    return std::holds_alternative<Reshape>(each.what) && each.results.size() == 1 &&
+           marked[each.results[0]];
+  };
+  for (const Instruction& each : body | std::views::reverse) {
+    if (const auto* loop = std::get_if<For>(&each.what)) mark(program, loop->body, marked);
+    for (size_t i = 0; i < each.operands.size(); ++i) {
+      const ValueId operand = each.operands[i];
+      if (operand < marked.size() && is_factor(each, i)) marked[operand] = true;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<bool> tensor_floats(const Program& program) {
+  std::vector<bool> marked(program.values.size(), false);
+  mark(program, program.body, marked);
+  return marked;
+}
+
+}  // namespace kiln::tile
