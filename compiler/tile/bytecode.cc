@@ -10,8 +10,8 @@
 
 #include "compiler/language/evaluate/scalar.h"
 #include "compiler/tile/bytecode_code.h"
+#include "compiler/tile/bytecode_views.h"
 #include "compiler/tile/bytecode_window.h"
-#include "compiler/tile/tensor_floats.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -23,18 +23,14 @@ enum Section : uint8_t { kEnd = 0, kStrings = 1, kFunctions = 2, kConstants = 4,
 
 // Attributes that say their kind.
 constexpr uint8_t kIntegerTag = 0x01;
-constexpr uint8_t kDivisibleTag = 0x08;
 constexpr uint8_t kDictionaryTag = 0x0a;
 constexpr uint8_t kHintsTag = 0x0b;
-
-constexpr int64_t kAlignment = 16;    // bytes, of a parameter
-constexpr int kTensorFloatBytes = 3;  // of a constant: it has 19 bits, in memory 32
 
 class Writer : CodeWriter {
  public:
   explicit Writer(const Program& program)
       : program_(program),
-        tensor_floats_(tensor_floats(program)),
+        views_(*this, program),
         values_(program.values.size()),
         places_(program.axes.size()) {}
 
@@ -86,7 +82,7 @@ class Writer : CodeWriter {
   uint64_t signature() {
     std::vector<TypeNumber> taken;
     for (const Parameter& parameter : program_.parameters)
-      taken.push_back(pointer_type(types.element(parameter.type)));
+      taken.push_back(types.tile(types.pointer(types.element(parameter.type)), {}));
     taken.insert(taken.end(), program_.sizes.size(), scalar(DType::Int64));
     return types.function(taken);
   }
@@ -109,12 +105,7 @@ class Writer : CodeWriter {
       pointers.push_back(next++);
     for (size_t i = 0; i < program_.sizes.size(); ++i)
       sizes_.push_back(next++);
-    for (size_t i = 0; i < pointers.size(); ++i)
-      sources_.push_back({types.element(program_.parameters[i].type),
-                          size_of(program_.parameters[i].type), pointers[i]});
-    for (Source& source : sources_)
-      source.pointer = aligned(source);
-    set_views(program_.body);
+    views_.write(pointers, sizes_);
     write_block();
     prepare(program_.body);
     write_all(program_.body);
@@ -123,87 +114,8 @@ class Writer : CodeWriter {
     out().number(0);
   }
 
-  TypeNumber element_of(ValueId value) {
-    return tensor_floats_[value] ? types.tensor_float()
-                                 : types.element(program_.values[value].element);
-  }
   TypeNumber type_of(ValueId value) {
-    return types.tile(element_of(value), program_.values[value].shape);
-  }
-  TypeNumber pointer_type(TypeNumber element) { return types.tile(types.pointer(element), {}); }
-
-  Value aligned(const Source& source) {
-    begin(kAssume);
-    out().number(pointer_type(source.element));
-    out().byte(kDivisibleTag);
-    out().number(kAlignment);
-    out().byte(0);  // all of it, along no dimension
-    out().number(source.pointer);
-    return made();
-  }
-
-  /// A parameter as elements that this value is made of.
-  Source source_of(uint32_t parameter, ValueId value) {
-    if (!tensor_floats_[value]) return sources_[parameter];
-    const auto known = tensor_float_sources_.find(parameter);
-    if (known != tensor_float_sources_.end()) return known->second;
-    const TypeNumber element = types.tensor_float();
-    Source source{element, kTensorFloatBytes,
-                  plain(kPtrToPtr, pointer_type(element), {}, {sources_[parameter].pointer})};
-    source.pointer = aligned(source);
-    return tensor_float_sources_[parameter] = source;
-  }
-
-  /// Those that instructions use.
-  void set_views(const std::vector<Instruction>& body) {
-    for (const Instruction& each : body) {
-      if (const auto* loop = std::get_if<For>(&each.what)) set_views(loop->body);
-      const auto* load = std::get_if<Load>(&each.what);
-      const auto* store = std::get_if<Store>(&each.what);
-      if (load == nullptr && store == nullptr) continue;
-      const ViewId number = load != nullptr ? load->view : store->view;
-      const ValueId value = load != nullptr ? each.results[0] : each.operands[0];
-      const View& view = program_.views[number];
-      const Source source = source_of(view.parameter, value);
-      const std::pair key(number, source.element);
-      if (!views_.contains(key)) views_[key] = view_of(view, source);
-    }
-  }
-  Value view(ViewId number, ValueId value) {
-    return views_.at(std::pair(number, element_of(value)));
-  }
-
-  /// Extents that the call brings are operands, and so are the strides they are part of.
-  Value view_of(const View& view, const Source& source) {
-    const Parameter& parameter = program_.parameters[view.parameter];
-    const size_t rank = parameter.shape.size();
-    std::vector<int64_t> shape;
-    std::vector<Value> open_extents;
-    for (const Extent& extent : parameter.shape) {
-      shape.push_back(extent.size < 0 ? extent.constant : kOpen);
-      if (extent.size >= 0) open_extents.push_back(sizes_[static_cast<size_t>(extent.size)]);
-    }
-    std::vector<int64_t> strides(rank, 1);
-    std::vector<Value> open_strides;
-    std::optional<Value> open;
-    for (size_t d = rank; d-- > 1;) {
-      const Extent& extent = parameter.shape[d];
-      if (extent.size >= 0 || open) {
-        const Value factor = extent.size < 0 ? integer(DType::Int64, extent.constant)
-                                             : sizes_[static_cast<size_t>(extent.size)];
-        const Value inner = open ? *open : integer(DType::Int64, strides[d]);
-        open = arithmetic(kMulI, DType::Int64, {kNoWrap}, inner, factor);
-        open_strides.insert(open_strides.begin(), *open);
-      }
-      strides[d - 1] = open ? kOpen : strides[d] * extent.constant;
-    }
-    const uint64_t tensor = types.tensor(source.element, shape, strides);
-    const Value whole = tensor_view(tensor, source.pointer, open_extents, open_strides);
-    begin(kMakePartitionView);
-    const std::vector<int64_t> order(view.order.begin(), view.order.end());
-    out().number(types.partition(tensor, view.tile, order));
-    out().number(whole);
-    return made();
+    return types.tile(views_.element_of(value), program_.values[value].shape);
   }
 
   /// How many parts an axis has, as an int32.
@@ -261,7 +173,7 @@ class Writer : CodeWriter {
       windows_.emplace(
           each.results[0],
           PreparedWindow(*this, program_, *window,
-                         {source_of(window->parameter, each.results[0]), sizes_, places_}));
+                         {views_.source_of(window->parameter, each.results[0]), sizes_, places_}));
     }
   }
 
@@ -304,7 +216,7 @@ class Writer : CodeWriter {
     for (const AxisId axis : load.at)
       place.push_back(places_[axis]);
     values_[each.results[0]] =
-        load_view(type_of(each.results[0]), view(load.view, each.results[0]), place);
+        load_view(type_of(each.results[0]), views_.at(load.view, each.results[0]), place);
   }
 
   void write_one(const Window&, const Instruction& each) {
@@ -318,7 +230,7 @@ class Writer : CodeWriter {
     out().number(0);  // as above
     out().byte(kWeak);
     out().number(operand(each, 0));
-    out().number(view(store.view, each.operands[0]));
+    out().number(views_.at(store.view, each.operands[0]));
     write_place(store.at);
     made();  // the token
   }
@@ -444,12 +356,9 @@ class Writer : CodeWriter {
   }
 
   const Program& program_;
-  const std::vector<bool> tensor_floats_;  // by ValueId
+  BytecodeViews views_;
   Table strings_;
   std::vector<Value> sizes_;
-  std::vector<Source> sources_;                      // by parameter
-  std::map<uint32_t, Source> tensor_float_sources_;  // of those that have another one
-  std::map<std::pair<ViewId, TypeNumber>, Value> views_;
   std::map<ValueId, PreparedWindow> windows_;  // by what they make
   std::vector<Value> values_;                  // by ValueId
   std::vector<Value> places_;                  // by AxisId

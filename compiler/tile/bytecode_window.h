@@ -4,17 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "compiler/tile/bytecode_code.h"
+#include "compiler/tile/bytecode_views.h"
 #include "compiler/tile/program.h"
 
 namespace kiln::tile {
-
-/// A pointer to a tensor, and what it points to.
-struct Source {
-  TypeNumber element = 0;
-  int constant_bytes = 0;  // of an element that stands in the program
-  Value pointer = 0;
-};
 
 /// What a window is written with: where its tensor is, the sizes of the call, and the part of
 /// each axis, by AxisId.
