@@ -2,8 +2,6 @@
 // since a tile is made before it is used.
 #include "compiler/tile/tensor_floats.h"
 
-#include <ranges>
-
 namespace kiln::tile {
 namespace {
 
@@ -15,7 +13,8 @@ void mark(const Program& program, const std::vector<Instruction>& body, std::vec
     return std::holds_alternative<Reshape>(each.what) && each.results.size() == 1 &&
            marked[each.results[0]];
   };
-  for (const Instruction& each : body | std::views::reverse) {
+  for (auto at = body.rbegin(); at != body.rend(); ++at) {
+    const Instruction& each = *at;
     if (const auto* loop = std::get_if<For>(&each.what)) mark(program, loop->body, marked);
     for (size_t i = 0; i < each.operands.size(); ++i) {
       const ValueId operand = each.operands[i];
