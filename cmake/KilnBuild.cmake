@@ -53,9 +53,9 @@ find_package(Python3 COMPONENTS Interpreter REQUIRED)
 # (the command line takes clang 28.8 s with -O1, 11.8 without). Where threads are looked at, that is the runtime alone.
 set(KILN_TEST_OPTIONS)
 set(KILN_BRIEF_OPTIONS)  # Of all else.
-set(KILN_LONG_RUNNING compiler/(analysis|ir|passes|schedule|tile)|runtime|tests/support)
+set(KILN_LONG_RUNNING "compiler/(analysis|ir|passes|schedule|tile)|runtime|tests/support")
 if(KILN_SANITIZE STREQUAL "thread")
-  set(KILN_LONG_RUNNING runtime)
+  set(KILN_LONG_RUNNING "runtime")
 endif()
 if(KILN_SANITIZE)
   set(KILN_TEST_OPTIONS -O0)

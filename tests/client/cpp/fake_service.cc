@@ -347,7 +347,8 @@ grpc::Status FakeService::ListTensors(grpc::ServerContext* context,
   for (const auto& [id, stored] : tensors_) {
     response->set_count(response->count() + 1);
     response->set_bytes(response->bytes() + static_cast<std::int64_t>(stored.data.size()));
-    if (response->tensors_size() == static_cast<int>(request->limit())) continue;
+    const bool is_full = response->tensors_size() == static_cast<int>(request->limit());
+    if (is_full && request->limit() > 0) continue;
     v1::TensorState& state = *response->add_tensors();
     state.set_tensor(id);
     state.set_type(stored.header.type());
