@@ -55,8 +55,8 @@ void require_sums_in_range(const tile::Program& program) {
   double terms = 1;
   for (const tile::AxisId axis : std::get<tile::For>(loop->what).axes) {
     const tile::Extent& sum = program.axes[axis].extent;
-    terms *=
-        sum.size >= 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(sum.constant);
+    const int64_t count = sum.size >= 0 ? std::numeric_limits<int64_t>::max() : sum.constant;
+    terms *= static_cast<double>(count);
   }
   constexpr int64_t kMostProduct = 255 * 255;
   constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / kMostProduct;
