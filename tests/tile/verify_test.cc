@@ -1,5 +1,7 @@
 #include "compiler/tile/verify.h"
 
+#include <span>
+
 #include <gtest/gtest.h>
 
 #include "compiler/tile/text.h"
@@ -14,6 +16,16 @@ struct Broken {
   std::string_view other;
   std::string_view message;
 };
+
+void expect_refused(std::string_view program, std::span<const Broken> breaches) {
+  for (const Broken& broken : breaches) {
+    const std::string text = program_with(program, broken.part, broken.other);
+    ASSERT_NE(text, "") << broken.part;
+    const Error error =
+        expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
+    EXPECT_EQ(error.reason(), "TILE_PROGRAM");
+  }
+}
 
 constexpr Broken kBroken[] = {
     {"C: float16[n, 12]", "C: int64[n, 12]",
@@ -63,15 +75,7 @@ constexpr Broken kBroken[] = {
      "a loop carries 1 values, but has 1 operands, 1 results and yields 2"},
 };
 
-TEST(TileVerify, RefusesEachBreachOfARule) {
-  for (const Broken& broken : kBroken) {
-    const std::string text = product_with(broken.part, broken.other);
-    ASSERT_NE(text, "") << broken.part;
-    const Error error =
-        expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
-    EXPECT_EQ(error.reason(), "TILE_PROGRAM");
-  }
-}
+TEST(TileVerify, RefusesEachBreachOfARule) { expect_refused(kProduct, kBroken); }
 
 constexpr Broken kBrokenWindows[] = {
     {"x*2 + s - 1, c] over", "x*2 + s - 1] over", "a window of X has 3 indices, but 4 dimensions"},
@@ -91,13 +95,7 @@ constexpr Broken kBrokenWindows[] = {
 };
 
 TEST(TileVerify, RefusesEachBreachOfARuleOfWindows) {
-  for (const Broken& broken : kBrokenWindows) {
-    const std::string text = program_with(kConvolution, broken.part, broken.other);
-    ASSERT_NE(text, "") << broken.part;
-    const Error error =
-        expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
-    EXPECT_EQ(error.reason(), "TILE_PROGRAM");
-  }
+  expect_refused(kConvolution, kBrokenWindows);
 }
 
 TEST(TileVerify, RefusesToComputeWithShortTypes) {
@@ -124,13 +122,7 @@ TEST(TileVerify, RefusesFactorsInFloat32ThatAreComputedWith) {
   whole = program_with(whole, "A[8, 16]", "A[8, 8]");
   whole = program_with(whole, "B[16, 8]", "B[8, 8]");
   tile::parse(whole);
-  for (const Broken& broken : kBrokenTensorFloats) {
-    const std::string text = program_with(whole, broken.part, broken.other);
-    ASSERT_NE(text, "") << broken.part;
-    const Error error =
-        expect_error([&] { tile::parse(text); }, ErrorKind::Internal, broken.message);
-    EXPECT_EQ(error.reason(), "TILE_PROGRAM");
-  }
+  expect_refused(whole, kBrokenTensorFloats);
 }
 
 /// What no text can say.
