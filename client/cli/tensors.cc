@@ -23,7 +23,8 @@ std::string total_text(const Holdings& held) {
   if (held.limit_bytes > 0)
     text += fmt::format(" of {}", bytes_text(static_cast<double>(held.limit_bytes)));
   if (const auto listed = static_cast<std::int64_t>(held.tensors.size()); listed < held.count)
-    text += fmt::format("; the {} largest are listed", listed);
+    text += listed == 1 ? "; the largest is listed"
+                        : fmt::format("; the {} largest are listed", listed);
   return text;
 }
 
