@@ -47,8 +47,8 @@ run() {
 }
 
 # Labels of the tests of C++. What computes with code for CPUs and GPUs, and the installed library, are tested as they
-# are shipped, all else by sanitizers, which find what that would and more, but take four times as long; what is random, both ways. With --quick
-# there are no sanitizers, and with --long all is tested both ways.
+# are shipped, all else by sanitizers, which find what that would and more, but take four times as long; what is random,
+# both ways. With --quick there are no sanitizers, and with --long all is tested both ways.
 computing="compiled;cuda_code;fuzz;installed"
 sanitized="analysis;autodiff;client;codegen;cuda;fuzz;ir;language;passes;predict;program;runtime;schedule;server;tile"
 if [ $((quick + long)) -gt 0 ]; then computing=""; fi

@@ -196,9 +196,9 @@ class Interpreter {
     });
   }
 
-  /// As tensor cores read it.
-  Elements factor(const Instruction& each, size_t i) {
-    Elements tile = operand(each, i);
+  /// As tensor cores read it: for good, since a tile in float32 that is a factor has no other use.
+  const Elements& factor(const Instruction& each, size_t i) {
+    Elements& tile = operand(each, i);
     if (program_.values[each.operands[i]].element != DType::Float32) return tile;
     for (double& element : tile) {
       const Scalar whole = scalar_of(DType::Float32, element);
@@ -208,8 +208,8 @@ class Interpreter {
   }
 
   void run_one(const Mma&, const Instruction& each) {
-    const Elements a = factor(each, 0);
-    const Elements b = factor(each, 1);
+    const Elements& a = factor(each, 0);
+    const Elements& b = factor(each, 1);
     Elements sums = operand(each, 2);
     const std::vector<int64_t>& shape = program_.values[each.operands[0]].shape;
     const auto rows = static_cast<size_t>(shape[0]);

@@ -192,9 +192,10 @@ grpc::ServerUnaryReactor* TensorRpc::ListTensors(grpc::CallbackServerContext* co
     constexpr uint32_t kMost = 10'000;  // a message of a megabyte or two
     const uint32_t limit = request->limit() == 0 ? kMost : std::min(request->limit(), kMost);
     const Holdings held = engine_.tensors().list(call->call()->tenant(), limit);
+    const Clock::time_point now = Clock::now();
     call->answer([&](auto& reply) {
       for (const Holdings::Held& each : held.largest)
-        write_state(each, Clock::now(), *reply.add_tensors());
+        write_state(each, now, *reply.add_tensors());
       reply.set_count(held.count);
       reply.set_bytes(held.bytes);
       reply.set_limit_bytes(held.limit_bytes);
