@@ -23,24 +23,10 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kArchitectures = {"sm_90", "sm_100", "sm_103", "sm_110"};
 constexpr const char* kEntry = "kiln_tile_0";
-// Of what a block moves without its threads a row begins at a multiple of so many bytes. Others its
-// threads move element by element: then the loop is slower than that of the CUDA C, and some of
-// them tileiras (13.5) does not finish in half a minute.
-constexpr int64_t kRowBytes = 16;
 
 template <typename... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
   fail(ErrorKind::Unsupported, "TILE_FORM", format, std::forward<Args>(args)...);
-}
-
-void require_rows(const tile::Program& program) {
-  for (const tile::Parameter& parameter : program.parameters) {
-    if (parameter.shape.size() < 2) continue;
-    const tile::Extent& row = parameter.shape.back();
-    if (row.size >= 0) refuse("the call says how long the rows of its tensors are");
-    if (row.constant * size_of(parameter.type) % kRowBytes != 0)
-      refuse("the rows of a tensor are no multiples of {} bytes", kRowBytes);
-  }
 }
 
 /// The tensor cores' sums of integers stop at the largest int32, where those of the definition
@@ -91,7 +77,7 @@ nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
     refuse("Tile IR is used for {}, not for {}", fmt::join(kArchitectures, ", "), artifact.arch);
   const tile::BlockShape shape = tile::block_shape(kernel);
   const tile::Program program = tile::contraction(kernel, shape);
-  require_rows(program);
+  if (const std::string why = tile::unaligned_rows(program); !why.empty()) refuse("{}", why);
   require_sums_in_range(program);
   const std::string bytecode =
       tile::bytecode(program, kEntry, {.arch = artifact.arch, .warps = shape.warps});

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 #include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/short_integers.h"
 #include "runtime/core/error.h"
@@ -53,6 +55,20 @@ std::span<const Operator> known_functions() {
   static constexpr std::array kKnown = {Operator::Add, Operator::Sub, Operator::Mul,
                                         Operator::Min, Operator::Max, Operator::Negative};
   return kKnown;
+}
+
+std::string unaligned_rows(const Program& program) {
+  // Threads move other rows element by element: then the loop is slower than that of the CUDA C,
+  // and some of them tileiras (13.5) does not finish in half a minute.
+  constexpr int64_t kRowBytes = 16;
+  for (const Parameter& parameter : program.parameters) {
+    if (parameter.shape.size() < 2) continue;
+    const Extent& row = parameter.shape.back();
+    if (row.size >= 0) return "the call says how long the rows of its tensors are";
+    if (row.constant * size_of(parameter.type) % kRowBytes != 0)
+      return fmt::format("the rows of a tensor are no multiples of {} bytes", kRowBytes);
+  }
+  return "";
 }
 
 SizeExpr block_count(const Program& program) {

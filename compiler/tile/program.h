@@ -169,6 +169,10 @@ bool is_tile_type(DType type);
 /// The functions that Apply knows: those whose results are the same on every machine.
 std::span<const language::Operator> known_functions();
 
+/// Why rows of its tensors are not copied without threads, which takes that each begins at a
+/// multiple of 16 bytes; empty where all are.
+std::string unaligned_rows(const Program& program);
+
 /// How many blocks a call has, over its sizes.
 SizeExpr block_count(const Program& program);
 

@@ -27,12 +27,7 @@ constexpr std::string_view kArchitectures[] = {"sm_80", "sm_90", "sm_100", "sm_1
 /// tileiras (13.5) falls at some products in tf32 that Kiln leaves to CUDA C: those for sm_80 and
 /// sm_120, and those with rows that do not begin at 16 bytes.
 inline bool is_left_to_cuda(std::string_view arch, const tile::Program& program) {
-  if (arch == "sm_80" || arch == "sm_120") return true;
-  return std::ranges::any_of(program.parameters, [](const tile::Parameter& parameter) {
-    const tile::Extent& row = parameter.shape.back();
-    return parameter.shape.size() > 1 &&
-           (row.size >= 0 || row.constant * size_of(parameter.type) % 16 != 0);
-  });
+  return arch == "sm_80" || arch == "sm_120" || !tile::unaligned_rows(program).empty();
 }
 
 inline bool has_type(std::string_view arch, DType type) {
