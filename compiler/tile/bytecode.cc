@@ -3,6 +3,7 @@
 // loop's body are forgotten at its end, so that its results have the numbers of its first ones.
 #include "compiler/tile/bytecode.h"
 
+#include <array>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -10,14 +11,13 @@
 
 #include "compiler/language/evaluate/scalar.h"
 #include "compiler/tile/bytecode_code.h"
+#include "compiler/tile/bytecode_functions.h"
 #include "compiler/tile/bytecode_views.h"
 #include "compiler/tile/bytecode_window.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
 namespace {
-
-using language::Operator;
 
 enum Section : uint8_t { kEnd = 0, kStrings = 1, kFunctions = 2, kConstants = 4, kTypes = 5 };
 
@@ -126,11 +126,11 @@ class Writer : CodeWriter {
         arithmetic(kAddI, DType::Int64, {kNoWrap}, size, integer(DType::Int64, axis.step - 1));
     const Value parts = arithmetic(kDivI, DType::Int64, {kSigned, kToZero}, rounded,
                                    integer(DType::Int64, axis.step));
-    begin(kTruncI);
-    out().number(scalar(DType::Int32));
-    out().byte(kMayWrap);
-    out().number(parts);
-    return made();
+    return shortened(parts);
+  }
+  /// An int64 as an int32.
+  Value shortened(Value number) {
+    return plain(kTruncI, scalar(DType::Int32), {kMayWrap}, {number});
   }
 
   /// The number of the block as one part of each block axis.
@@ -272,49 +272,54 @@ class Writer : CodeWriter {
   }
 
   void write_one(const Apply& apply, const Instruction& each) {
-    if (!is_float(result_type(each).element)) return write_integers(apply, each);
-    switch (apply.function) {
-      case Operator::Add: return write_rounded(kAddF, each);
-      case Operator::Sub: return write_rounded(kSubF, each);
-      case Operator::Mul: return write_rounded(kMulF, each);
-      case Operator::Min: return write_limit(kMinF, each);
-      case Operator::Max: return write_limit(kMaxF, each);
-      case Operator::Negative: return write_plain(kNegF, each);
-      default: KILN_CHECK(false);
+    std::vector<Value> operands;
+    for (size_t i = 0; i < each.operands.size(); ++i)
+      operands.push_back(operand(each, i));
+    const DType type = operand_type(each, operands.size() - 1);
+    values_[each.results[0]] =
+        write_function(*this, apply.function, type, type_of(each.results[0]), operands);
+  }
+
+  /// Its dimension is gone, and comes back as one of 1.
+  void write_one(const Reduce& reduce, const Instruction& each) {
+    const TileType& type = result_type(each);
+    std::vector<int64_t> left = type.shape;
+    left.erase(left.begin() + reduce.dimension);
+    const TypeNumber without = types.tile(types.element(type.element), left);
+    const Value reduced = write_reduce(*this, reduce.combiner, type.element, without,
+                                       operand(each, 0), reduce.dimension);
+    values_[each.results[0]] = plain(kReshape, type_of(each.results[0]), {}, {reduced});
+  }
+
+  void write_one(const SizeOf& size, const Instruction& each) {
+    const Value number = shortened(sizes_[size.size]);
+    values_[each.results[0]] = plain(kReshape, type_of(each.results[0]), {}, {number});
+  }
+
+  /// Where the part begins, and how far into it an element is.
+  void write_one(const Places& places, const Instruction& each) {
+    const int64_t step = program_.axes[places.axis].step;
+    Value place = arithmetic(kMulI, DType::Int32, {kNoWrap}, places_[places.axis],
+                             integer(DType::Int32, step));
+    if (const int64_t count = result_type(each).count(); count > 1) {
+      const TypeNumber line = types.tile(types.element(DType::Int32), std::array{count});
+      const TypeNumber one = types.tile(types.element(DType::Int32), std::array{int64_t{1}});
+      const Value spread = plain(kBroadcast, line, {}, {plain(kReshape, one, {}, {place})});
+      const Value within = plain(kIota, line, {}, {});
+      place = plain(kAddI, line, {kNoWrap}, {spread, within});
     }
-  }
-  void write_integers(const Apply& apply, const Instruction& each) {
-    switch (apply.function) {
-      case Operator::Add: return write_with(kAddI, {kMayWrap}, each);
-      case Operator::Sub: return write_with(kSubI, {kMayWrap}, each);
-      case Operator::Mul: return write_with(kMulI, {kMayWrap}, each);
-      case Operator::Min: return write_with(kMinI, {kSigned}, each);
-      case Operator::Max: return write_with(kMaxI, {kSigned}, each);
-      case Operator::Negative: return write_plain(kNegI, each);
-      default: KILN_CHECK(false);
-    }
-  }
-  void write_rounded(Opcode opcode, const Instruction& each) {
-    begin(opcode);
-    out().number(type_of(each.results[0]));
-    out().number(0);  // what is subnormal stays
-    out().byte(kToNearest);
-    write_operands(each);
-    set_result(each);
-  }
-  void write_limit(Opcode opcode, const Instruction& each) {
-    begin(opcode);
-    out().number(type_of(each.results[0]));
-    out().number(kWithNan);
-    write_operands(each);
-    set_result(each);
+    values_[each.results[0]] = plain(kReshape, type_of(each.results[0]), {}, {place});
   }
 
   void write_one(const For& loop, const Instruction& each) {
-    const Value first = integer(DType::Int32, 0);
     Value end = parts_of(program_.axes[loop.axes[0]]);
     for (const AxisId axis : std::span(loop.axes).subspan(1))
       end = arithmetic(kMulI, DType::Int32, {kNoWrap}, end, parts_of(program_.axes[axis]));
+    Value first = integer(DType::Int32, 0);
+    if (loop.from)
+      first = arithmetic(kMaxI, DType::Int32, {kSigned}, part_at(*loop.from, loop), first);
+    if (loop.until)
+      end = arithmetic(kMinI, DType::Int32, {kSigned}, part_at(*loop.until, loop), end);
     const Value step = integer(DType::Int32, 1);
     begin(kFor);
     out().number(each.results.size());
@@ -324,24 +329,29 @@ class Writer : CodeWriter {
     for (const Value bound : {first, end, step})
       out().number(bound);
     write_operands(each);
-    out().number(1);  // region
-    out().byte(1);    // block
-    out().number(1 + loop.carried.size());
-    out().number(scalar(DType::Int32));
+    std::vector<TypeNumber> taken = {scalar(DType::Int32)};
     for (const ValueId carried : loop.carried)
-      out().number(type_of(carried));
-    write_body(loop);
+      taken.push_back(type_of(carried));
+    region(taken, [&] { write_body(loop); });
     for (const ValueId result : each.results)
       values_[result] = made();
   }
 
+  /// The first part that begins where a value says, or after it.
+  Value part_at(ValueId value, const For& loop) {
+    const int64_t step = program_.axes[loop.axes[0]].step;
+    const Value at = plain(kReshape, scalar(DType::Int32), {}, {values_[value]});
+    const Value rounded =
+        arithmetic(kAddI, DType::Int32, {kNoWrap}, at, integer(DType::Int32, step - 1));
+    return arithmetic(kDivI, DType::Int32, {kSigned, kToZero}, rounded,
+                      integer(DType::Int32, step));
+  }
+
   void write_body(const For& loop) {
-    const Value outside = next;
-    Code around;
-    std::swap(code, around);
-    const Value number = made();
+    Value taken = next - loop.carried.size() - 1;
+    const Value number = taken++;
     for (const ValueId carried : loop.carried)
-      values_[carried] = made();
+      values_[carried] = taken++;
     write_places(number, loop.axes);
     write_all(loop.body);
     begin(kContinue);
@@ -349,10 +359,6 @@ class Writer : CodeWriter {
     out().number(loop.yields.size());
     for (const ValueId value : loop.yields)
       out().number(values_[value]);
-    std::swap(code, around);
-    out().number(around.count);
-    out().append(around.bytes.text());
-    next = outside;
   }
 
   const Program& program_;

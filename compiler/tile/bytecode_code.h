@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <utility>
 
 #include "compiler/tile/bytecode_tables.h"
 #include "runtime/core/dtype.h"
@@ -15,11 +16,15 @@ enum Opcode : uint64_t {
   kAndI = 4,
   kAssume = 6,
   kBroadcast = 11,
+  kCmpF = 14,
   kCmpI = 15,
   kConstant = 16,
   kContinue = 17,
+  kDivF = 20,
   kDivI = 21,
+  kExp2 = 24,
   kExtI = 37,
+  kFma = 40,
   kFor = 41,
   kFToF = 42,
   kGetTileBlockId = 48,
@@ -40,14 +45,19 @@ enum Opcode : uint64_t {
   kNegF = 79,
   kNegI = 80,
   kOffset = 81,
+  kOrI = 82,
   kPtrToPtr = 87,
+  kReduce = 88,
   kRemI = 90,
   kReshape = 91,
   kReturn = 92,
+  kSelect = 95,
   kStoreView = 102,
   kSubF = 103,
   kSubI = 104,
   kTruncI = 107,
+  kXOrI = 108,
+  kYield = 109,
 };
 
 // Attributes of instructions.
@@ -123,6 +133,24 @@ class CodeWriter {
     out().number(values.size());
     for (const Value value : values)
       out().number(value);
+  }
+
+  /// The one region of an instruction: a block that takes values of these types, the last of which
+  /// are numbered when `body` writes it. What it makes is forgotten at its end.
+  template <typename Body>
+  void region(std::span<const TypeNumber> taken, const Body& body) {
+    out().number(1);  // region
+    out().byte(1);    // block
+    write_values(taken);
+    const Value outside = next;
+    next += taken.size();
+    Code around;
+    std::swap(code, around);
+    body();
+    std::swap(code, around);
+    out().number(around.count);
+    out().append(around.bytes.text());
+    next = outside;
   }
 
   /// An extent or a stride that is kOpen is the next of the operands.

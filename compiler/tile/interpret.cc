@@ -3,6 +3,7 @@
 #include "compiler/tile/interpret.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -101,6 +102,18 @@ class Interpreter {
     const Scalar number = Scalar::of_float(DType::Float64, constant.number);
     result(each).assign(static_cast<size_t>(type.count()),
                         number_of(language::convert(type.element, number)));
+  }
+
+  void run_one(const SizeOf& size, const Instruction& each) {
+    result(each).assign(1, static_cast<double>(sizes_[size.size]));
+  }
+
+  void run_one(const Places& places, const Instruction& each) {
+    const int64_t step = program_.axes[places.axis].step;
+    Elements& tile = result(each);
+    tile.clear();
+    for (int64_t within = 0; within < type_of_result(each).count(); ++within)
+      tile.push_back(static_cast<double>(places_[places.axis] * step + within));
   }
 
   /// Calls element(position in the tile, position in the tensor) for all that are in the tensor.
@@ -229,15 +242,40 @@ class Interpreter {
   }
 
   void run_one(const Apply& apply, const Instruction& each) {
-    const DType type = type_of_result(each).element;
     Elements tile(operand(each, 0).size());
     std::vector<Scalar> scalars(each.operands.size());
     for (size_t position = 0; position < tile.size(); ++position) {
-      for (size_t i = 0; i < scalars.size(); ++i)
+      for (size_t i = 0; i < scalars.size(); ++i) {
+        const DType type = program_.values[each.operands[i]].element;
         scalars[i] = scalar_of(type, operand(each, i)[position]);
-      tile[position] = number_of(language::apply_operator(apply.function, scalars));
+      }
+      double& element = tile[position];
+      element = number_of(language::apply_operator(apply.function, scalars));
+      const bool is_subnormal = element < std::numeric_limits<float>::min();
+      if (apply.function == language::Operator::Exp2 && is_subnormal) element = 0;
     }
     result(each) = std::move(tile);
+  }
+
+  void run_one(const Reduce& reduce, const Instruction& each) {
+    const Elements& tile = operand(each, 0);
+    const std::vector<int64_t>& shape = program_.values[each.operands[0]].shape;
+    const TileType& type = type_of_result(each);
+    int64_t inner = 1;
+    for (size_t d = reduce.dimension + 1; d < shape.size(); ++d)
+      inner *= shape[d];
+    const int64_t count = shape[reduce.dimension];
+    const language::Operator function = language::row_of(reduce.combiner).op;
+    Elements reduced(static_cast<size_t>(type.count()),
+                     number_of(language::identity_of(reduce.combiner, type.element)));
+    for (size_t position = 0; position < tile.size(); ++position) {
+      const auto place = static_cast<int64_t>(position);
+      double& whole = reduced[static_cast<size_t>(place / (inner * count) * inner + place % inner)];
+      const std::array operands = {scalar_of(type.element, whole),
+                                   scalar_of(type.element, tile[position])};
+      whole = number_of(language::apply_operator(function, operands));
+    }
+    result(each) = std::move(reduced);
   }
 
   void run_one(const Cast&, const Instruction& each) {
@@ -275,8 +313,16 @@ class Interpreter {
     std::vector<int64_t> counts;
     for (const AxisId axis : loop.axes)
       counts.push_back(program_.axes[axis].parts(sizes_));
+    // The first part that begins where a value says, or after it.
+    const auto part_at = [&](ValueId value) {
+      const int64_t step = program_.axes[loop.axes[0]].step;
+      const auto at = static_cast<int64_t>(values_[value][0]);
+      return std::clamp<int64_t>((at + step - 1) / step, 0, counts[0]);
+    };
+    if (loop.until) counts[0] = part_at(*loop.until);
     std::vector<int64_t> part(counts.size(), 0);
-    bool is_left = std::ranges::count(counts, 0) == 0;
+    if (loop.from) part[0] = part_at(*loop.from);
+    bool is_left = std::ranges::count(counts, 0) == 0 && (part.empty() || part[0] < counts[0]);
     while (is_left) {
       for (size_t i = 0; i < part.size(); ++i)
         places_[loop.axes[i]] = part[i];

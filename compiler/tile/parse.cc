@@ -185,6 +185,16 @@ class Parser {
     if (reader_.accept("for")) return read_for(names);
     if (names.size() != 1) fail_syntax(names[1], "only a loop has several results");
     if (reader_.accept("constant")) return read_constant(names[0]);
+    if (reader_.accept("size")) {
+      TileType type{DType::Int32, read_shape()};
+      const SizeOf size{find(sizes_, "the name of a size")};
+      return made(names[0], {.what = size, .operands = {}, .results = {}}, type);
+    }
+    if (reader_.accept("places")) {
+      TileType type{DType::Int32, read_shape()};
+      const Places places{find(axes_, "the name of an axis")};
+      return made(names[0], {.what = places, .operands = {}, .results = {}}, type);
+    }
     if (reader_.accept("load")) {
       Load load;
       read_place(load.view, load.at);
@@ -205,6 +215,8 @@ class Parser {
     Instruction instruction;
     if (at.text == "mma") {
       instruction.what = Mma{};
+    } else if (at.text == "reduce") {
+      instruction.what = read_reduce();
     } else if (const auto function = language::find_operator(at.text)) {
       instruction.what = Apply{*function};
     } else {
@@ -213,6 +225,13 @@ class Parser {
     instruction.operands = read_values();
     const TileType type = result_type(program_, instruction);
     return made(names[0], std::move(instruction), type);
+  }
+
+  Reduce read_reduce() {
+    const Token at = reader_.take();
+    const auto combiner = language::find_combiner(at.text);
+    if (!combiner) fail_syntax(at, fmt::format("there is no reducer '{}'", at.text));
+    return {*combiner, static_cast<uint32_t>(reader_.expect_integer("a dimension"))};
   }
 
   template <typename What>
@@ -277,13 +296,16 @@ class Parser {
     }
   }
 
-  /// `for ry: 3 by 1, k: 512 by 64 with t2 = t0 { .. }`
+  /// `for ry: 3 by 1, k: 512 by 64 with t2 = t0 { .. }`; `for j: 512 by 64 from t1 until t2 with
+  /// ..`
   Instruction read_for(const std::vector<Token>& names) {
     Instruction instruction;
     For loop;
     do {
       loop.axes.push_back(read_axis());
     } while (reader_.accept(","));
+    if (reader_.accept("from")) loop.from = find(values_, "a value");
+    if (reader_.accept("until")) loop.until = find(values_, "a value");
     reader_.expect("with");
     std::vector<TileType> types;
     std::vector<Token> carried;

@@ -62,6 +62,12 @@ class Printer {
     line("{} = constant {}[{}] {}", result(each), type.element, fmt::join(type.shape, ", "),
          constant.number);
   }
+  void print(const SizeOf& size, const Instruction& each) {
+    line("{} = size [{}] {}", result(each), shape_of(each), program_.sizes[size.size]);
+  }
+  void print(const Places& places, const Instruction& each) {
+    line("{} = places [{}] {}", result(each), shape_of(each), program_.axes[places.axis].name);
+  }
   void print(const Load& load, const Instruction& each) {
     line("{} = load v{}[{}]", result(each), load.view, places(load.at));
   }
@@ -83,6 +89,10 @@ class Printer {
     line("{} = {} {}", result(each), language::row_of(apply.function).spelling,
          values(each.operands));
   }
+  void print(const Reduce& reduce, const Instruction& each) {
+    line("{} = reduce {} {} {}", result(each), language::row_of(reduce.combiner).spelling,
+         reduce.dimension, values(each.operands));
+  }
   void print(const Cast&, const Instruction& each) {
     line("{} = cast {} {}", result(each), program_.values[each.results[0]].element,
          values(each.operands));
@@ -96,7 +106,9 @@ class Printer {
     std::vector<std::string> axes;
     for (const AxisId axis : loop.axes)
       axes.push_back(text(program_.axes[axis]));
-    line("{} = for {} with {} {{", values(each.results), fmt::join(axes, ", "),
+    const std::string from = loop.from ? fmt::format(" from t{}", *loop.from) : "";
+    const std::string until = loop.until ? fmt::format(" until t{}", *loop.until) : "";
+    line("{} = for {}{}{} with {} {{", values(each.results), fmt::join(axes, ", "), from, until,
          fmt::join(carried, ", "));
     ++depth_;
     print_all(loop.body);
@@ -106,8 +118,10 @@ class Printer {
   }
 
   void print_shaped(std::string_view what, const Instruction& each) {
-    line("{} = {} [{}] {}", result(each), what,
-         fmt::join(program_.values[each.results[0]].shape, ", "), values(each.operands));
+    line("{} = {} [{}] {}", result(each), what, shape_of(each), values(each.operands));
+  }
+  std::string shape_of(const Instruction& each) const {
+    return fmt::format("{}", fmt::join(program_.values[each.results[0]].shape, ", "));
   }
 
   std::string text(const Extent& extent) const {

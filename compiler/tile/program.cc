@@ -1,8 +1,6 @@
 // What a program on tiles is made of, and how many blocks run it.
 #include "compiler/tile/program.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "compiler/ir/gpu_arch.h"
@@ -32,8 +30,8 @@ int64_t TileType::count() const {
 
 // Written out, since clang 14 does not survive a default one of a type that contains itself.
 bool For::operator==(const For& other) const {
-  return axes == other.axes && carried == other.carried && body == other.body &&
-         yields == other.yields;
+  return axes == other.axes && from == other.from && until == other.until &&
+         carried == other.carried && body == other.body && yields == other.yields;
 }
 bool Instruction::operator==(const Instruction& other) const {
   return what == other.what && operands == other.operands && results == other.results;
@@ -51,11 +49,31 @@ bool is_tile_type(DType type) {
   return is_computed(type) || is_factor_float(type) || is_factor_int(type);
 }
 
-std::span<const Operator> known_functions() {
-  static constexpr std::array kKnown = {Operator::Add, Operator::Sub, Operator::Mul,
-                                        Operator::Min, Operator::Max, Operator::Negative};
-  return kKnown;
+bool is_known(Operator function, DType type) {
+  switch (function) {
+    case Operator::Add:
+    case Operator::Sub:
+    case Operator::Mul:
+    case Operator::Min:
+    case Operator::Max:
+    case Operator::Negative:
+    case Operator::Equal:
+    case Operator::NotEqual:
+    case Operator::Less:
+    case Operator::LessEqual:
+    case Operator::Greater:
+    case Operator::GreaterEqual:
+    case Operator::Select: return is_computed(type);
+    case Operator::Div:
+    case Operator::Fma:
+    case Operator::Exp2: return type == DType::Float32;
+    case Operator::And:
+    case Operator::Or:
+    case Operator::Not: return type == DType::Bool;
+    default: return false;
+  }
 }
+bool is_exact(Operator function) { return function != Operator::Exp2; }
 
 std::string unaligned_rows(const Program& program) {
   // Threads move other rows element by element: then the loop is slower than that of the CUDA C,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +72,16 @@ struct Constant {  // all elements are this number, rounded to the type of the r
   double number = 0;
   bool operator==(const Constant&) const = default;
 };
+struct SizeOf {  // -> int32: a size that the call brings, as a tile of one element
+  uint32_t size = 0;
+  bool operator==(const SizeOf&) const = default;
+};
+/// -> int32: where on an axis the elements of a tile are, which has one dimension as long as a part
+/// of the axis and is 1 long along all others; or of one element, where the part begins.
+struct Places {
+  AxisId axis = 0;
+  bool operator==(const Places&) const = default;
+};
 struct Load {  // -> the tile of the view at these parts of axes
   ViewId view = 0;
   std::vector<AxisId> at;
@@ -106,9 +117,16 @@ struct Store {  // a tile
 struct Mma {
   bool operator==(const Mma&) const = default;
 };
-struct Apply {  // element by element
+struct Apply {  // element by element; of exp2 what would be subnormal is 0
   language::Operator function = language::Operator::Add;
   bool operator==(const Apply&) const = default;
+};
+/// All elements along a dimension as one, which is 1 long then; floats are added in the GPU's own
+/// order.
+struct Reduce {
+  language::Combiner combiner = language::Combiner::Sum;
+  uint32_t dimension = 0;
+  bool operator==(const Reduce&) const = default;
 };
 struct Cast {  // to the element type of the result; of no float to an integer
   bool operator==(const Cast&) const = default;
@@ -121,9 +139,12 @@ struct Broadcast {  // dimensions of 1 to those of the result
 };
 /// Runs `body` for each combination of parts of axes, in order, the last axis the fastest.
 /// `carried` are the operands at first, then what the iteration before yielded; the results are
-/// what the last one did.
+/// what the last one did. Of one axis parts may be left out: those that begin before `from`, and
+/// those that begin at `until` or after it; each is an int32.
 struct For {
   std::vector<AxisId> axes;
+  std::optional<ValueId> from;
+  std::optional<ValueId> until;
   std::vector<ValueId> carried;
   std::vector<Instruction> body;
   std::vector<ValueId> yields;
@@ -131,7 +152,9 @@ struct For {
 };
 
 struct Instruction {
-  std::variant<Constant, Load, Window, Store, Mma, Apply, Cast, Reshape, Broadcast, For> what;
+  std::variant<Constant, SizeOf, Places, Load, Window, Store, Mma, Apply, Reduce, Cast, Reshape,
+               Broadcast, For>
+      what;
   std::vector<ValueId> operands;
   std::vector<ValueId> results;
   bool operator==(const Instruction&) const;
@@ -163,11 +186,13 @@ DType sum_type_of(DType factor);
 /// Whether tiles of this type are computed with, element by element: 16-bit floats and the types of
 /// sums. Tiles of the other types are factors, or are cast to one of these first.
 bool is_computed(DType type);
-/// Whether there are tiles of this type.
+/// Whether there are tensors and tiles of this type. Of truth values there are tiles alone.
 bool is_tile_type(DType type);
 
-/// The functions that Apply knows: those whose results are the same on every machine.
-std::span<const language::Operator> known_functions();
+/// Whether Apply knows a function whose operands are of this type, a choice's second and third.
+bool is_known(language::Operator function, DType type);
+/// Whether its results are the same on every machine, too.
+bool is_exact(language::Operator function);
 
 /// Why rows of its tensors are not copied without threads, which takes that each begins at a
 /// multiple of 16 bytes; empty where all are.

@@ -60,18 +60,37 @@ TileType type_of_mma(const Program& program, const Instruction& mma) {
 
 TileType type_of_apply(const Program& program, const Apply& apply, const Instruction& each) {
   const language::OperatorRow& row = language::row_of(apply.function);
-  if (std::ranges::count(known_functions(), apply.function) == 0)
-    refuse("{} is not done element by element on tiles", row.spelling);
   require_operands(each, row.spelling, static_cast<size_t>(row.arity));
-  const TileType& first = type_of(program, each, 0);
-  if (!is_computed(first.element))
-    refuse("{} is not done on tiles of {}; cast them first", row.spelling, first.element);
-  for (size_t i = 1; i < each.operands.size(); ++i) {
-    if (type_of(program, each, i) == first) continue;
-    refuse("{} takes tiles of one type, but got {} and {}", row.spelling, text(first),
-           text(type_of(program, each, i)));
+  const TileType& last = type_of(program, each, each.operands.size() - 1);
+  if (!is_known(apply.function, last.element)) {
+    refuse("{} is not done element by element on tiles of {}{}", row.spelling, last.element,
+           is_known(apply.function, DType::Float32) ? "; cast them first" : "");
   }
-  return first;
+  TileType wanted = last;
+  for (size_t i = 0; i < each.operands.size(); ++i) {
+    const bool is_choice = apply.function == language::Operator::Select && i == 0;
+    wanted.element = is_choice ? DType::Bool : last.element;
+    if (type_of(program, each, i) == wanted) continue;
+    refuse("{} takes tiles of one type, but got {} and {}", row.spelling,
+           text(type_of(program, each, i)), text(last));
+  }
+  const bool is_comparison = row.type_rule == language::TypeRule::Compare;
+  return {is_comparison ? DType::Bool : last.element, last.shape};
+}
+
+TileType type_of_reduce(const Program& program, const Reduce& reduce, const Instruction& each) {
+  require_operands(each, "reduce", 1);
+  TileType type = type_of(program, each, 0);
+  const language::CombinerRow& row = language::row_of(reduce.combiner);
+  const bool is_done = reduce.combiner == language::Combiner::Sum ||
+                       reduce.combiner == language::Combiner::Min ||
+                       reduce.combiner == language::Combiner::Max;
+  if (!is_done || (type.element != DType::Float32 && type.element != DType::Int32))
+    refuse("{} of {} is not done along a tile", row.spelling, type.element);
+  if (reduce.dimension >= type.shape.size())
+    refuse("the tile {} has no dimension {}", text(type), reduce.dimension);
+  type.shape[reduce.dimension] = 1;
+  return type;
 }
 
 class Verifier {
@@ -103,7 +122,7 @@ class Verifier {
 
  private:
   static void verify_type(const TileType& type) {
-    require_element(type.element, "a tile");
+    if (type.element != DType::Bool) require_element(type.element, "a tile");
     if (!std::ranges::all_of(type.shape, is_power_of_two))
       refuse("the tile {} has an extent that is not a power of two", text(type));
     if (type.count() > kMostElements) refuse("the tile {} is too large", text(type));
@@ -171,7 +190,28 @@ class Verifier {
       refuse("t{} is {}, but is said to be {}", each.results[0], text(type), text(result_of(each)));
   }
 
-  void verify_one(const Constant&, const Instruction& each) const { result_of(each); }
+  void verify_one(const Constant&, const Instruction& each) const {
+    if (result_of(each).element == DType::Bool) refuse("t{} is a constant bool", each.results[0]);
+  }
+  void verify_one(const SizeOf& size, const Instruction& each) const {
+    if (size.size >= program_.sizes.size()) refuse("there is no size {}", size.size);
+    const std::vector<int64_t> ones(result_of(each).shape.size(), 1);
+    require_result(each, {DType::Int32, ones});
+  }
+  void verify_one(const Places& places, const Instruction& each) const {
+    const Axis& axis = program_.axes[places.axis];
+    if (!visible_[places.axis]) refuse("axis {} is used outside of its loop", axis.name);
+    const std::vector<int64_t>& shape = result_of(each).shape;
+    if (result_of(each).element != DType::Int32) refuse("places on axis {} are int32", axis.name);
+    const auto is_long = [](int64_t extent) { return extent > 1; };
+    const int64_t count = result_of(each).count();
+    if (count == 1 || (count == axis.step && std::ranges::count_if(shape, is_long) == 1)) return;
+    refuse("the places on axis {} that a part of {} has are no {}", axis.name, axis.step,
+           text(result_of(each)));
+  }
+  void verify_one(const Reduce&, const Instruction& each) const {
+    require_result(each, result_type(program_, each));
+  }
   void verify_one(const Mma&, const Instruction& each) const {
     require_result(each, result_type(program_, each));
   }
@@ -269,7 +309,9 @@ class Verifier {
              parameter.name, text(wanted));
     }
     for (AxisId axis = 0; axis < program_.block_axes; ++axis) {
-      if (std::ranges::count(store.at, axis) > 0) continue;
+      const Extent& extent = program_.axes[axis].extent;
+      const bool is_one = extent.size < 0 && extent.constant <= program_.axes[axis].step;
+      if (is_one || std::ranges::count(store.at, axis) > 0) continue;
       refuse(
           "the place where {} is stored does not name block axis {}, so that several blocks "
           "would store one tile",
@@ -308,6 +350,8 @@ class Verifier {
         refuse("axis {} is not that of one loop", program_.axes[axis].name);
       visible_[axis] = true;
     }
+    verify_end(loop, loop.from, "begins");
+    verify_end(loop, loop.until, "ends");
     const std::vector<bool> outside = known_;
     for (const ValueId carried : loop.carried)
       make_known(carried);
@@ -330,6 +374,16 @@ class Verifier {
       visible_[axis] = false;
   }
 
+  void verify_end(const For& loop, const std::optional<ValueId>& end, std::string_view what) const {
+    if (!end) return;
+    require_known(*end);
+    const TileType& type = program_.values[*end];
+    if (loop.axes.size() != 1)
+      refuse("a loop that {} elsewhere is over {} axes", what, loop.axes.size());
+    if (type.element != DType::Int32 || type.count() != 1)
+      refuse("a loop {} where {} says, which is no int32", what, text(type));
+  }
+
   const Program& program_;
   std::vector<bool> visible_;  // axes
   std::vector<bool> known_;    // values that may be used here
@@ -344,6 +398,8 @@ class Verifier {
 TileType result_type(const Program& program, const Instruction& instruction) {
   if (const auto* apply = std::get_if<Apply>(&instruction.what))
     return type_of_apply(program, *apply, instruction);
+  if (const auto* reduce = std::get_if<Reduce>(&instruction.what))
+    return type_of_reduce(program, *reduce, instruction);
   KILN_CHECK(std::holds_alternative<Mma>(instruction.what));
   return type_of_mma(program, instruction);
 }

@@ -8,11 +8,12 @@ namespace kiln::tile {
 /// values are there before they are used, types agree, tiles and axes cut a dimension the same way.
 ///
 /// Then no element is stored by two blocks: an output is stored by one instruction, which names
-/// every block axis, and tiles of a view at different places have no element in common.
+/// every block axis of several parts, and tiles of a view at different places have no element in
+/// common.
 void verify(const Program& program);
 
-/// The type of the result of an instruction but Constant, Load, Cast, Reshape, Broadcast and For,
-/// which say it themselves. Throws as above where operands do not fit.
+/// The type of the result of Mma, Apply and Reduce; the others say it themselves. Throws as above
+/// where operands do not fit.
 TileType result_type(const Program& program, const Instruction& instruction);
 
 }  // namespace kiln::tile

@@ -81,6 +81,57 @@ TEST_F(TileBytecode, OfEveryFunctionOfEveryType) {
   }
 }
 
+TEST_F(TileBytecode, OfPlacesSizesAndPartsOfLoops) { expect_assembled(kSums); }
+
+TEST_F(TileBytecode, OfEveryComparisonChoiceAndReduction) {
+  for (const std::string_view type : {"float16", "bfloat16", "float32", "int32"}) {
+    SCOPED_TRACE(type);
+    std::string body;
+    int number = 2;
+    for (const std::string_view comparison :
+         {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
+      body += fmt::format("  t{0} = {1} t0, t1\n  t{2} = logical_not t{0}\n", number, comparison,
+                          number + 1);
+      body += fmt::format("  t{0} = logical_or t{1}, t{2}\n  t{3} = logical_and t{0}, t{1}\n",
+                          number + 2, number, number + 1, number + 3);
+      body += fmt::format("  t{} = select t{}, t0, t{}\n", number + 4, number + 3,
+                          number > 2 ? number - 1 : 1);
+      number += 5;
+    }
+    const bool is_wide = type.ends_with("32");
+    for (const std::string_view combiner : {"sum", "min", "max"}) {
+      if (!is_wide) break;
+      body += fmt::format("  t{0} = reduce {1} 0 t{2}\n  t{3} = broadcast [16, 64] t{0}\n", number,
+                          combiner, number - 1, number + 1);
+      number += 2;
+    }
+    expect_assembled(fmt::format(R"(tile functions(A: {0}[16, 64], C: {0}[16, 64] output) {{
+  blocks b: 16 by 16, i: 64 by 64
+  view v0 = A[16, 64]
+  view v1 = C[16, 64]
+  t0 = load v0[b, i]
+  t1 = constant {0}[16, 64] 2
+{1}  store v1[b, i] = t{2}
+}}
+)",
+                                 type, body, number - 1));
+  }
+}
+
+TEST_F(TileBytecode, OfWhatIsDoneInFloat32Alone) {
+  expect_assembled(R"(tile functions(A: float32[16, 64], C: float32[16, 64] output) {
+  blocks b: 16 by 16, i: 64 by 64
+  view v0 = A[16, 64]
+  view v1 = C[16, 64]
+  t0 = load v0[b, i]
+  t1 = divide t0, t0
+  t2 = fma t1, t0, t0
+  t3 = exp2 t2
+  store v1[b, i] = t3
+}
+)");
+}
+
 TEST_F(TileBytecode, OfEveryCast) {
   for (const std::string_view from :
        {"float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "int8", "uint8", "int32"}) {

@@ -105,7 +105,12 @@ Drawn drawn_contraction(Random& random) {
   }
   const bool is_int = output_type == "int32";
   if (random.chance(0.3)) result = fmt::format("({}) * {}", result, is_int ? "3" : "0.125");
+  if (random.chance(0.3) && !is_int) result = fmt::format("({}) / 3.0", result);
   if (random.chance(0.5)) result = fmt::format("max({}, {})", result, is_int ? "0" : "0.0");
+  if (random.chance(0.3)) {
+    const std::string_view choice = random.chance(0.5) ? "select" : "if_then_else";
+    result = fmt::format("{}(i + 1 > j*2, {}, {})", choice, result, is_int ? "7" : "-1.5");
+  }
   if (random.chance(0.5)) {
     output_type = random.chance(0.5) ? "float16" : "bfloat16";
     result = fmt::format("{}({})", output_type, result);

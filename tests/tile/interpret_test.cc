@@ -50,6 +50,37 @@ TEST(TileInterpret, AProductIsThatOfPlainLoops) {
   }
 }
 
+TEST(TileInterpret, PartsOfALoopAreLeftOut) {
+  for (const int64_t n : {1, 2, 5, 20, 30}) {
+    SCOPED_TRACE(n);
+    const std::vector<HostTensor> inputs = {counted(DType::Float32, {20, n}, 13)};
+    const std::vector<HostTensor> outputs = tile::interpret(tile::parse(kSums), {{n}}, inputs);
+    for (int64_t i = 0; i < 20; ++i) {
+      double sum = 0;
+      for (int64_t j = i; j < n - 1; ++j)
+        sum += at(inputs[0], i * n + j) + static_cast<double>(j);
+      EXPECT_EQ(at(outputs[0], i), sum) << i;
+    }
+  }
+}
+
+TEST(TileInterpret, AReductionIsAlongOneDimension) {
+  const tile::Program program =
+      tile::parse(R"(tile f(A: float32[2, 4, 2], C: float32[2, 1, 2] output) {
+  blocks i: 2 by 2, j: 4 by 4, k: 2 by 2, one: 1 by 1
+  view v0 = A[2, 4, 2]
+  view v1 = C[2, 1, 2]
+  t0 = load v0[i, j, k]
+  t1 = reduce max 1 t0
+  store v1[i, one, k] = t1
+}
+)");
+  const std::vector<HostTensor> inputs = {
+      tensor_of<float>({2, 4, 2}, {1, 2, 3, 1, 0, 5, 2, 2, -1, -2, -3, -1, -9, -9, -8, -7})};
+  EXPECT_EQ(values_of<float>(tile::interpret(program, {}, inputs)[0]),
+            (std::vector<float>{3, 5, -1, -1}));
+}
+
 /// Of 1 + 2^-10 all of it, of 1 + 2^-11 only 1.
 TEST(TileInterpret, TensorCoresReadTenBitsOfAMantissaInFloat32) {
   const tile::Program program =

@@ -50,6 +50,43 @@ constexpr std::string_view kConvolution =
 }
 )";
 
+/// C[i] = sum[j, i <= j < n - 1](A[i, j] + j), for eight rows and parts of four columns at once.
+constexpr std::string_view kSums =
+    R"(tile sums[n](A: float32[20, n], C: float32[20] output) {
+  blocks i: 20 by 8
+  view v0 = A[8, 4]
+  view v1 = C[8]
+  t0 = constant float32[8, 1] 0
+  t1 = places [1, 1] i
+  t2 = size [1, 1] n
+  t3 = constant int32[1, 1] 1
+  t4 = subtract t2, t3
+  t5 = constant int32[1, 1] 3
+  t6 = subtract t1, t5
+  t7 = for j: n by 4 from t6 until t4 with t8 = t0 {
+    t9 = load v0[i, j]
+    t10 = places [1, 4] j
+    t11 = cast float32 t10
+    t12 = broadcast [8, 4] t11
+    t13 = add t9, t12
+    t14 = broadcast [8, 4] t10
+    t15 = places [8, 1] i
+    t16 = broadcast [8, 4] t15
+    t17 = greater_equal t14, t16
+    t18 = broadcast [8, 4] t4
+    t19 = less t14, t18
+    t20 = logical_and t17, t19
+    t21 = constant float32[8, 4] 0
+    t22 = select t20, t13, t21
+    t23 = reduce sum 1 t22
+    t24 = add t8, t23
+    yield t24
+  }
+  t25 = reshape [8] t7
+  store v1[i] = t25
+}
+)";
+
 /// A program with a part of it replaced; "" where it has no such part.
 inline std::string program_with(std::string_view program, std::string_view part,
                                 std::string_view other) {

@@ -52,10 +52,16 @@ TEST(TileText, EveryFunction) {
   t4 = min t3, t0
   t5 = max t4, t0
   t6 = negative t5
-  store v1[i] = t6
+  t7 = less t6, t0
+  t8 = logical_not t7
+  t9 = logical_or t8, t7
+  t10 = select t9, t6, t0
+  store v1[i] = t10
 }
 )");
 }
+
+TEST(TileText, PlacesSizesAndPartsOfLoops) { expect_round_trip(kSums); }
 
 TEST(TileText, NamesOfValuesAndViewsMayBeAny) {
   EXPECT_EQ(tile::print(tile::parse(product_with("t6 = load v2[j]\n  t7 = reshape [1, 8] t6",
@@ -81,6 +87,8 @@ TEST(TileText, SaysWhereItIsWrong) {
            Wrong{"8, 8] 0", "8, 8] x", "line 7, column 31: expected a number, but got 'x'"},
            Wrong{"t1 = for", "t1, t20 = for",
                  "line 8, column 3: a loop has as many results as it carries values"},
+           Wrong{"t9 = add t1, t8", "t9 = reduce most 0 t1",
+                 "line 17, column 15: there is no reducer 'most'"},
            Wrong{"t6 = load", "t6, t7 = load",
                  "line 14, column 7: only a loop has several results"},
        }) {

@@ -62,7 +62,29 @@ constexpr Broken kBroken[] = {
     {"t9 = add t1, t8", "t9 = add t1", "add takes 2 operands, but got 1"},
     {"t9 = add t1, t8", "t9 = add t1, t7",
      "add takes tiles of one type, but got float32[8, 8] and float32[1, 8]"},
-    {"t9 = add t1, t8", "t9 = exp t1", "exp is not done element by element on tiles"},
+    {"t9 = add t1, t8", "t9 = exp t1", "exp is not done element by element on tiles of float32"},
+    {"t9 = add t1, t8", "t12 = cast float16 t1\n  t13 = divide t12, t12\n  t9 = add t1, t8",
+     "divide is not done element by element on tiles of float16; cast them first"},
+    {"t9 = add t1, t8", "t9 = select t1, t1, t8",
+     "select takes tiles of one type, but got float32[8, 8] and float32[8, 8]"},
+    {"t9 = add t1, t8", "t9 = reduce prod 1 t1", "prod of float32 is not done along a tile"},
+    {"t9 = add t1, t8", "t9 = reduce sum 2 t1", "the tile float32[8, 8] has no dimension 2"},
+    {"t9 = add t1, t8", "t9 = reduce sum 1 t1, t1", "reduce takes 1 operands, but got 2"},
+    {"t9 = add t1, t8", "t12 = places [8, 8] j\n  t9 = add t1, t8",
+     "the places on axis j that a part of 8 has are no int32[8, 8]"},
+    {"t9 = add t1, t8", "t12 = places [1, 4] j\n  t9 = add t1, t8",
+     "the places on axis j that a part of 8 has are no int32[1, 4]"},
+    {"t9 = add t1, t8", "t12 = places [16] k\n  t9 = add t1, t8",
+     "axis k is used outside of its loop"},
+    {"t9 = add t1, t8", "t12 = constant bool[8, 8] 1\n  t9 = add t1, t8", "t9 is a constant bool"},
+    {"t9 = add t1, t8", "t12 = size [2] n\n  t9 = add t1, t8",
+     "t9 is int32[1], but is said to be int32[2]"},
+    {"k: 20 by 16 with", "k: 20 by 16 from t0 with",
+     "a loop begins where float32[8, 8] says, which is no int32"},
+    {"k: 20 by 16 with", "k: 20 by 16 until t0 with",
+     "a loop ends where float32[8, 8] says, which is no int32"},
+    {"k: 20 by 16 with", "k: 20 by 16, l: 2 by 1 until t0 with",
+     "a loop that ends elsewhere is over 2 axes"},
     {"reshape [1, 8] t6", "reshape [2, 8] t6", "float32[8] cannot be reshaped to float32[2, 8]"},
     {"broadcast [8, 8] t7\n  t9 = add t1, t8", "broadcast [16, 4] t7\n  t9 = add t1, t1",
      "float32[1, 8] cannot be broadcast to float32[16, 4]"},
@@ -103,7 +125,7 @@ TEST(TileVerify, RefusesToComputeWithShortTypes) {
   constexpr std::string_view kSum = "t9 = add t1, t8";
   text.replace(text.find(kSum), kSum.size(), "t12 = negative t8\n  t9 = add t1, t1");
   expect_error([&] { tile::parse(text); }, ErrorKind::Internal,
-               "negative is not done on tiles of int8; cast them first");
+               "negative is not done element by element on tiles of int8; cast them first");
 }
 
 constexpr Broken kBrokenTensorFloats[] = {
