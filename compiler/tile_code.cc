@@ -1,18 +1,21 @@
 // The choice between the two generators of code for NVIDIA's GPUs. CUDA C does everything; Tile IR
-// is for products on tensor cores that work asynchronously, for which only NVIDIA's compiler of
-// tiles makes code: of an H100 (wgmma) and a B200 (tcgen05). On others, sm_120 among them, the CUDA
-// C has more matrix instructions in its main loop.
+// is for attentions, whose scores CUDA C stores, and for products on tensor cores that work
+// asynchronously, for which only NVIDIA's compiler of tiles makes code: of an H100 (wgmma) and a
+// B200 (tcgen05). On others, sm_120 among them, the CUDA C has more matrix instructions in the main
+// loop of a product.
 #include "compiler/tile_code.h"
 
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/kernel_json.h"
 #include "compiler/codegen/tileiras.h"
+#include "compiler/tile/attention.h"
 #include "compiler/tile/bytecode.h"
 #include "compiler/tile/contraction.h"
 #include "compiler/tile/text.h"
@@ -21,7 +24,9 @@
 namespace kiln {
 namespace {
 
-constexpr std::array<std::string_view, 4> kArchitectures = {"sm_90", "sm_100", "sm_103", "sm_110"};
+constexpr std::array<std::string_view, 4> kOfProducts = {"sm_90", "sm_100", "sm_103", "sm_110"};
+constexpr std::array<std::string_view, 9> kOfAttentions = {
+    "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"};
 constexpr const char* kEntry = "kiln_tile_0";
 
 template <typename... Args>
@@ -68,39 +73,88 @@ std::string kind_of(const tile::Program& program) {
   KILN_CHECK(false);
 }
 
+/// A kernel as a program on tiles, by how many warps a block of it is run, and what it is.
+struct Tiled {
+  tile::Program program;
+  int warps = 0;
+  std::string what;
+};
+
+void require_one_of(std::span<const std::string_view> architectures, const std::string& arch) {
+  if (std::ranges::count(architectures, arch) == 0)
+    refuse("Tile IR is used for {}, not for {}", fmt::join(architectures, ", "), arch);
+}
+
+std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::string& arch) {
+  require_one_of(kOfAttentions, arch);
+  std::vector<Tiled> tiled;
+  for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
+    tiled.push_back({tile::attention(kernel, shape), shape.warps,
+                     fmt::format("attention, whose scores are not stored: {} queries a block, {} "
+                                 "keys at once",
+                                 shape.queries, shape.keys)});
+  }
+  return tiled;
+}
+
+std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
+  require_one_of(kOfProducts, arch);
+  const tile::BlockShape shape = tile::block_shape(kernel);
+  Tiled tiled{tile::contraction(kernel, shape), shape.warps, ""};
+  require_sums_in_range(tiled.program);
+  tiled.what = fmt::format("{}, in blocks of {} x {} with {} steps at once", kind_of(tiled.program),
+                           shape.rows, shape.columns, shape.steps);
+  return {std::move(tiled)};
+}
+
+struct Assembled {
+  std::string cubin;
+  codegen::CubinKernel kernel;
+};
+
+Assembled assembled(const Tiled& tiled, const codegen::TileAssembler& assembler,
+                    const std::string& arch) {
+  if (const std::string why = tile::unaligned_rows(tiled.program); !why.empty()) refuse("{}", why);
+  const std::string bytecode =
+      tile::bytecode(tiled.program, kEntry, {.arch = arch, .warps = tiled.warps});
+  std::string cubin = assembler.assemble(bytecode, arch);
+  const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
+  if (kernels.size() != 1 || kernels[0].name != kEntry) refuse("the code made of tiles is none");
+  return {std::move(cubin), kernels[0]};
+}
+
 /// Throws Unsupported or Unavailable with the reason why it stays with CUDA C.
 nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
                         const CompileOptions& options, Artifact& artifact) {
   if (!options.untouched) refuse("its schedule is given");
   if (options.strict) refuse("strict keeps its sums in the order of the definition");
-  if (std::ranges::count(kArchitectures, artifact.arch) == 0)
-    refuse("Tile IR is used for {}, not for {}", fmt::join(kArchitectures, ", "), artifact.arch);
-  const tile::BlockShape shape = tile::block_shape(kernel);
-  const tile::Program program = tile::contraction(kernel, shape);
-  if (const std::string why = tile::unaligned_rows(program); !why.empty()) refuse("{}", why);
-  require_sums_in_range(program);
-  const std::string bytecode =
-      tile::bytecode(program, kEntry, {.arch = artifact.arch, .warps = shape.warps});
-  std::string cubin = options.assembler->assemble(bytecode, artifact.arch);
-  const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
-  if (kernels.size() != 1 || kernels[0].name != kEntry) refuse("the code made of tiles is none");
-  if (kernels[0].stack_bytes > 0)
-    refuse("the code made of tiles spills {} bytes", kernels[0].stack_bytes);
-  const SizeExpr one = SizeExpr::constant(1);
-  artifact.variants[0].tile_launches = {
-      {kEntry, {tile::block_count(program), one, one}, {one, one, one}}};
-  nlohmann::json written = codegen::kernel_json(kernels[0], artifact.arch);
-  artifact.tile_code = std::move(cubin);
-  return {{"kernel", std::move(written)},
-          {"why", fmt::format("an untouched {}, in blocks of {} x {} with {} steps at once; "
-                              "a driver older than CUDA 13 runs the CUDA C",
-                              kind_of(program), shape.rows, shape.columns, shape.steps)}};
+  const std::vector<Tiled> candidates = tile::is_attention(kernel)
+                                            ? tiled_attention(kernel, artifact.arch)
+                                            : tiled_product(kernel, artifact.arch);
+  int64_t spilled = 0;
+  for (const Tiled& tiled : candidates) {
+    Assembled code = assembled(tiled, *options.assembler, artifact.arch);
+    if (code.kernel.stack_bytes > 0) {
+      spilled = code.kernel.stack_bytes;
+      continue;
+    }
+    const SizeExpr one = SizeExpr::constant(1);
+    artifact.variants[0].tile_launches = {
+        {kEntry, {tile::block_count(tiled.program), one, one}, {one, one, one}}};
+    artifact.tile_code = std::move(code.cubin);
+    return {{"kernel", codegen::kernel_json(code.kernel, artifact.arch)},
+            {"why", fmt::format("an untouched {}; a driver older than CUDA 13 runs the CUDA C",
+                                tiled.what)}};
+  }
+  refuse("the code made of tiles spills {} bytes", spilled);
 }
 
 }  // namespace
 
 std::string tile_text(const language::Kernel& kernel) {
   try {
+    if (tile::is_attention(kernel))
+      return tile::print(tiled_attention(kernel, std::string(kOfProducts[0]))[0].program);
     return tile::print(tile::contraction(kernel, tile::block_shape(kernel)));
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;

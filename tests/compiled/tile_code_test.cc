@@ -1,6 +1,8 @@
 // Which of the two generators for GPUs it is, and what the report says of it.
 #include "compiler/tile_code.h"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -130,6 +132,64 @@ TEST_F(AssembledTileCode, IsLaunchedOnceForEachBlock) {
   EXPECT_EQ(launch.grid[0].evaluate(sizes), 8 * 4);
   for (const SizeExpr& extent : launch.block)
     EXPECT_EQ(extent, SizeExpr::constant(1));
+}
+
+/// An attention of eight heads.
+std::string attention(std::string_view type, std::string_view places, std::string_view depth) {
+  return fmt::format(
+      R"(kernel attention(Q: {0}[8, {1}, {2}], K: {0}[8, {1}, {2}], V: {0}[8, {1}, {2}]) -> (O: {0}[8, {1}, {2}]) {{
+  S: float32[8, {1}, {1}]
+  S[h, i, j] = select(j <= i, sum[k < {2}](float32(Q[h, i, k]) * float32(K[h, j, k])) * 0.125, -inf)
+  M: float32[8, {1}]
+  M[h, i] = max[j < {1}](S[h, i, j])
+  E: float32[8, {1}, {1}]
+  E[h, i, j] = exp(S[h, i, j] - M[h, i])
+  L: float32[8, {1}]
+  L[h, i] = sum[j < {1}](E[h, i, j])
+  O[h, i, d] = {0}(sum[j < {1}](float32({0}(E[h, i, j] / L[h, i])) * float32(V[h, j, d])))
+}})",
+      type, places, depth);
+}
+
+TEST_F(AssembledTileCode, OfAnAttentionIsForEveryProcessorWithTensorCores) {
+  const codegen::Tileiras tileiras;
+  for (const auto& [arch, queries, keys] :
+       {std::tuple{"sm_80", 64, 64}, std::tuple{"sm_90", 128, 128}, std::tuple{"sm_100", 128, 128},
+        std::tuple{"sm_120", 64, 64}}) {
+    SCOPED_TRACE(arch);
+    const Made made =
+        made_of(attention("bfloat16", "4096", "128"), &tileiras, {.untouched = true}, arch);
+    EXPECT_EQ(made.report["generator"]["why"],
+              fmt::format("an untouched attention, whose scores are not stored: {} queries a "
+                          "block, {} keys at once; a driver older than CUDA 13 runs the CUDA C",
+                          queries, keys));
+    EXPECT_EQ(made.report["kernels"][0]["spill_bytes"], 0);
+    EXPECT_EQ(made.artifact.variants[0].tile_launches.at(0).grid[0].evaluate({}),
+              8 * 4096 / queries);
+  }
+}
+
+/// The first shape for an L4 spills registers, the second does not.
+TEST_F(AssembledTileCode, OfAnAttentionHasAShapeThatSpillsNothing) {
+  const codegen::Tileiras tileiras;
+  const Made made =
+      made_of(attention("bfloat16", "4096", "128"), &tileiras, {.untouched = true}, "sm_89");
+  EXPECT_NE(made.report["generator"]["why"].get<std::string>().find("32 queries a block"),
+            std::string::npos)
+      << made.report["generator"];
+  EXPECT_EQ(made.report["kernels"][0]["spill_bytes"], 0);
+}
+
+TEST(TileCode, OfAnAttentionSaysWhyItIsNone) {
+  FakeAssembler assembler;
+  expect_cuda_c(made_of(attention("float32", "512", "64"), &assembler),
+                "its weights are multiplied as float32, and not as a float of 16 bits");
+  expect_cuda_c(made_of(attention("float16", "512", "288"), &assembler),
+                "a query has 288 numbers, and a block holds 256");
+  expect_cuda_c(
+      made_of(attention("float16", "512", "64"), &assembler, {.untouched = true}, "sm_75"),
+      "Tile IR is used for sm_80, sm_86, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, "
+      "sm_121, not for sm_75");
 }
 
 TEST(TileCode, ItsTextIsForAPerson) {

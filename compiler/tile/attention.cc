@@ -1,0 +1,262 @@
+// Writes an attention down on tiles: a block has some queries, and goes through the keys in parts.
+// What it has added up of the values so far is as large as the largest score so far makes it, and
+// gets smaller when a larger one comes.
+//
+// Source: Milakov and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al.,
+// FlashAttention, 2022.
+#include "compiler/tile/attention.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numbers>
+
+#include "compiler/tile/find_attention.h"
+#include "compiler/tile/program_writer.h"
+
+namespace kiln::tile {
+namespace {
+
+using namespace language;
+
+constexpr int64_t kLeast = 16;         // of each side of a product of tiles
+constexpr int64_t kMostDepth = 256;    // of what a query, or a value, has; a block holds all of it
+constexpr int64_t kOpenExtent = 4096;  // of what the call brings
+constexpr double kFewBlocks = 120;     // an H100 has 132 multiprocessors
+
+constexpr int64_t kFewParts = 12;
+
+bool has_warpgroups(std::string_view arch) {
+  return arch.starts_with("sm_90") || arch.starts_with("sm_10") || arch.starts_with("sm_11");
+}
+
+/// No more of a step than an extent needs.
+int64_t needed(int64_t step, int64_t extent) {
+  const auto whole = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
+  return std::min(step, std::max(kLeast, whole));
+}
+
+/// All of an axis in one part.
+int64_t whole_step(const ElementFinder& finder, const Definition& definition, language::AxisId axis,
+                   std::string_view what) {
+  const Extent extent = finder.extent_of(definition.axes[axis].extent);
+  if (extent.size >= 0) refuse_form("the call says how many numbers {} has", what);
+  if (extent.constant > kMostDepth)
+    refuse_form("{} has {} numbers, and a block holds {}", what, extent.constant, kMostDepth);
+  return needed(kMostDepth, std::max<int64_t>(extent.constant, 1));
+}
+
+class AttentionWriter {
+ public:
+  AttentionWriter(const Kernel& kernel, const AttentionShape& shape)
+      : definition_(kernel.definition),
+        finder_(kernel.definition),
+        found_(finder_.find()),
+        shape_(shape),
+        width_(whole_step(finder_, definition_, found_.column, "a value")),
+        depth_(whole_step(finder_, definition_, found_.depth, "a query")),
+        writer_(kernel, finder_) {}
+
+  Program run() {
+    for (const language::AxisId axis : found_.axes)
+      writer_.add_axis(axis, step_of(axis));
+    writer_.add_axis(found_.depth, depth_);
+    writer_.end_blocks();
+    const Sheet sheet{{found_.row}, found_.column, [&] { return write_sum(); }};
+    const ValueId result = writer_.value_of(sheet, finder_.compute_of(found_.output).bodies[0],
+                                            same_names(found_.axes));
+    writer_.store(sheet, found_.output, found_.axes, result);
+    return writer_.finish();
+  }
+
+ private:
+  int64_t step_of(language::AxisId axis) const {
+    if (axis == found_.row) return shape_.queries;
+    return axis == found_.column ? width_ : 1;
+  }
+  ValueId constant(double number, std::vector<int64_t> shape) {
+    return writer_.constant(number, {DType::Float32, std::move(shape)});
+  }
+  ValueId apply(Operator function, std::vector<ValueId> operands) {
+    return writer_.apply(function, std::move(operands), DType::Float32);
+  }
+  ValueId mma(ValueId a, ValueId b, ValueId c) {
+    return writer_.add({.what = Mma{}, .operands = {a, b, c}, .results = {}}, writer_.type_of(c));
+  }
+
+  /// The weighted sum of the values. Parts of the keys that each query sees all of come first, so
+  /// that nothing is asked of these.
+  ValueId write_sum() {
+    query_ = writer_.load(found_.query, {found_.row, found_.depth}, {shape_.queries, depth_});
+    std::vector<ValueId> state = {constant(kNone, {shape_.queries, 1}),
+                                  constant(0, {shape_.queries, 1}),
+                                  constant(0, {shape_.queries, width_})};
+    const std::optional<Ends> ends = write_ends();
+    const auto part = [&](std::span<const ValueId> carried) {
+      return write_part(carried[0], carried[1], carried[2]);
+    };
+    const auto write_loop = [&](For loop) {
+      writer_.add_axis(found_.key, shape_.keys);
+      loop.axes = {writer_.number_of(found_.key)};
+      state = writer_.loop(std::move(loop), state, part);
+    };
+    For seen;
+    if (ends) seen.until = ends->seen_by_all;
+    write_loop(std::move(seen));
+    if (ends) {
+      is_masked_ = true;
+      For rest;
+      rest.from = ends->seen_by_all;
+      rest.until = ends->seen;
+      write_loop(std::move(rest));
+    }
+    const ValueId share = apply(Operator::Div, {constant(1, {shape_.queries, 1}), state[1]});
+    return apply(Operator::Mul, {state[2], writer_.broadcast(share, {shape_.queries, width_})});
+  }
+
+  /// Parts that begin before `seen_by_all` are seen whole by every query, those that begin at
+  /// `seen` or after it by none.
+  struct Ends {
+    ValueId seen_by_all;
+    std::optional<ValueId> seen;
+  };
+
+  /// Nothing where all parts are seen by all.
+  std::optional<Ends> write_ends() {
+    const Extent keys = finder_.extent_of(definition_.axes[found_.key].extent);
+    const bool is_cut = keys.size >= 0 || keys.constant % shape_.keys != 0;
+    if (!found_.seen && !is_cut) return std::nullopt;
+    Ends ends{writer_.extent(keys, {1, 1}), std::nullopt};
+    if (found_.seen) {
+      const SeenKeys& seen = *found_.seen;
+      const ValueId first = writer_.value_of({}, seen.end.expr, seen.end.renamed);
+      const int64_t further = seen.per_row * (shape_.queries - 1);
+      const int64_t included = seen.includes_end ? 1 : 0;
+      ends.seen = sum(first, included + std::max<int64_t>(further, 0));
+      const ValueId least = sum(first, included + std::min<int64_t>(further, 0));
+      ends.seen_by_all = writer_.apply(Operator::Min, {ends.seen_by_all, least}, DType::Int32);
+    }
+    ends.seen_by_all = sum(ends.seen_by_all, 1 - shape_.keys);
+    return ends;
+  }
+  ValueId sum(ValueId place, int64_t number) {
+    if (number == 0) return place;
+    const ValueId other = writer_.constant(static_cast<double>(number), {DType::Int32, {1, 1}});
+    return writer_.apply(Operator::Add, {place, other}, DType::Int32);
+  }
+
+  /// What a part of the keys makes of the largest score so far, the sum of the powers so far, and
+  /// that of the values.
+  std::vector<ValueId> write_part(ValueId top, ValueId total, ValueId sum) {
+    const std::vector<int64_t> column = {shape_.queries, 1};
+    const std::vector<int64_t> all = {shape_.queries, shape_.keys};
+    const ValueId scores = write_scores();
+    const ValueId higher = apply(Operator::Max, {top, writer_.reduce(Combiner::Max, 1, scores)});
+    // As long as nothing is seen, powers are 0 and not those of -inf - -inf.
+    const ValueId none = constant(kNone, column);
+    const ValueId is_none = writer_.apply(Operator::Equal, {higher, none}, DType::Bool);
+    const ValueId base =
+        apply(Operator::Mul, {apply(Operator::Select, {is_none, constant(0, column), higher}),
+                              constant(-std::numbers::log2e, column)});
+    const auto power = [&](ValueId of, const std::vector<int64_t>& shape) {
+      const ValueId exponent = apply(Operator::Fma, {of, constant(std::numbers::log2e, shape),
+                                                     writer_.broadcast(base, shape)});
+      return apply(Operator::Exp2, {exponent});
+    };
+    const ValueId powers = power(scores, all);
+    const ValueId fade = power(top, column);
+    const ValueId whole =
+        apply(Operator::Fma, {total, fade, writer_.reduce(Combiner::Sum, 1, powers)});
+    const ValueId faded =
+        apply(Operator::Mul, {sum, writer_.broadcast(fade, {shape_.queries, width_})});
+    const ValueId values =
+        writer_.load(found_.values, {found_.key, found_.column}, {shape_.keys, width_});
+    const ValueId weights = writer_.cast(writer_.type_of(values).element, powers);
+    return {higher, whole, mma(weights, values, faded)};
+  }
+
+  /// -inf beyond the last key, and where a query does not see one.
+  ValueId write_scores() {
+    const Sheet sheet{{found_.row}, found_.key, [&] {
+                        const ValueId keys = writer_.load(found_.keys, {found_.depth, found_.key},
+                                                          {depth_, shape_.keys});
+                        return mma(query_, keys, constant(0, {shape_.queries, shape_.keys}));
+                      }};
+    const auto& [expr, renamed] = found_.scores;
+    if (!is_masked_)
+      return writer_.value_of(sheet, found_.seen ? found_.seen->score : expr, renamed);
+    const ValueId scores = writer_.value_of(sheet, expr, renamed);
+    const Extent extent = writer_.extent_of(found_.key);
+    if (extent.size < 0 && extent.constant % shape_.keys == 0) return scores;
+    const ValueId places = writer_.places(found_.key, {1, shape_.keys});
+    const ValueId end = writer_.extent(extent, {1, shape_.keys});
+    const ValueId is_key = writer_.apply(Operator::Less, {places, end}, DType::Bool);
+    const std::vector<int64_t> all = {shape_.queries, shape_.keys};
+    return apply(Operator::Select, {writer_.broadcast(is_key, all), scores, constant(kNone, all)});
+  }
+
+  static constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+  const Definition& definition_;
+  AttentionFinder finder_;
+  const Attention found_;
+  const AttentionShape shape_;
+  const int64_t width_;
+  const int64_t depth_;
+  ProgramWriter writer_;
+  ValueId query_ = 0;
+  bool is_masked_ = false;  // in the loop that is written: some keys are not seen by all
+};
+
+}  // namespace
+
+bool is_attention(const Kernel& kernel) {
+  AttentionFinder finder(kernel.definition);
+  try {
+    finder.find();
+  } catch (const Error&) {
+  }
+  return finder.has_weights();
+}
+
+std::vector<AttentionShape> attention_shapes(const Kernel& kernel, std::string_view arch) {
+  const Definition& definition = kernel.definition;
+  AttentionFinder finder(definition);
+  const Attention found = finder.find();
+  const int64_t deepest = std::max(whole_step(finder, definition, found.column, "a value"),
+                                   whole_step(finder, definition, found.depth, "a query"));
+  const auto extent_of = [&](language::AxisId axis) {
+    const Extent extent = finder.extent_of(definition.axes[axis].extent);
+    return extent.size < 0 ? std::max<int64_t>(extent.constant, 1) : kOpenExtent;
+  };
+  double rows = 1;  // of all queries
+  for (const language::AxisId axis : found.axes)
+    if (axis != found.column) rows *= static_cast<double>(extent_of(axis));
+  const bool is_deep = deepest > 128;
+  std::vector<AttentionShape> shapes;
+  if (has_warpgroups(arch)) {
+    // tileiras (13.5) writes out all parts of a short loop, which then have too few registers.
+    const bool is_short = extent_of(found.key) < kFewParts * 128;
+    if (rows >= kFewBlocks * 128) shapes.push_back({128, is_deep || is_short ? 64 : 128, 8});
+    shapes.push_back({64, is_deep || is_short ? 64 : 128, 0});
+    shapes.push_back({64, is_deep ? 32 : 64, 0});
+  } else if (is_deep) {
+    shapes = {{64, 32, 8}, {32, 32, 0}};
+  } else {
+    shapes = {{64, 64, 0}, {32, 64, 0}};
+  }
+  for (AttentionShape& shape : shapes) {
+    shape.keys = needed(shape.keys, extent_of(found.key));
+    const int64_t queries = needed(shape.queries, extent_of(found.row));
+    if (queries < shape.queries) shape.warps = 0;
+    shape.queries = queries;
+  }
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  return shapes;
+}
+
+Program attention(const Kernel& kernel, const AttentionShape& shape) {
+  return AttentionWriter(kernel, shape).run();
+}
+
+}  // namespace kiln::tile

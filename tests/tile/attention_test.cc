@@ -1,0 +1,454 @@
+// Attentions become programs on tiles that compute what the definition says, and store no score.
+#include "compiler/tile/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "compiler/language/evaluate/scalar.h"
+#include "tests/support/fuzz_case.h"
+#include "tests/support/kernels.h"
+#include "tests/support/random.h"
+#include "tests/support/with_tileiras.h"
+#include "tests/tile/definitions.h"
+
+namespace kiln::testing {
+namespace {
+
+using Axes = std::vector<std::pair<std::string, std::string>>;  // names with extents
+
+std::string names_of(const Axes& axes) {
+  std::vector<std::string> names;
+  for (const auto& [name, extent] : axes)
+    names.push_back(name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+std::string extents_of(const Axes& axes) {
+  std::vector<std::string> extents;
+  for (const auto& [name, extent] : axes)
+    extents.push_back(extent);
+  return fmt::format("{}", fmt::join(extents, ", "));
+}
+
+/// An attention as text.
+struct Written {
+  std::string type = "float16";
+  Axes batches = {{"b", "3"}};
+  std::pair<std::string, std::string> row = {"i", "70"};
+  std::pair<std::string, std::string> key = {"j", "70"};
+  std::pair<std::string, std::string> column = {"d", "16"};
+  std::pair<std::string, std::string> depth = {"k", "16"};
+  Axes query = {{"b", "3"}, {"i", "70"}, {"k", "16"}};
+  Axes keys = {{"b", "3"}, {"j", "70"}, {"k", "16"}};
+  Axes values = {{"b", "3"}, {"j", "70"}, {"d", "16"}};
+  Axes output = {{"b", "3"}, {"i", "70"}, {"d", "16"}};
+  std::string more;                // parameters
+  std::string score = "T * 0.25";  // of the product T
+  std::string result = "R";        // of the weighted sum R
+  std::string output_type = "float32";
+
+  std::string text() const {
+    Axes rows = batches;
+    rows.push_back(row);
+    Axes all = rows;
+    all.push_back(key);
+    const auto with = [](std::string text, std::string_view part, const std::string& other) {
+      for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at))
+        text.replace(at, part.size(), other);
+      return text;
+    };
+    return fmt::format(
+        R"(kernel attention(Q: {type}[{qx}], K: {type}[{kx}], V: {type}[{vx}]{more}) -> (O: {ot}[{ox}]) {{
+  P: float32[{allx}]
+  P[{all}] = sum[{k} < {depth}](float32(Q[{q}]) * float32(K[{ks}]))
+  S: float32[{allx}]
+  S[{all}] = {score}
+  M: float32[{rowsx}]
+  M[{rows}] = max[{j} < {keys}](S[{all}])
+  E: float32[{allx}]
+  E[{all}] = exp(S[{all}] - M[{rows}])
+  L: float32[{rowsx}]
+  L[{rows}] = sum[{j} < {keys}](E[{all}])
+  W: {type}[{allx}]
+  W[{all}] = {type}(E[{all}] / L[{rows}])
+  A: float32[{ox}]
+  A[{o}] = sum[{j} < {keys}](float32(W[{all}]) * float32(V[{v}]))
+  O[{o}] = {result}
+}}
+)",
+        fmt::arg("type", type), fmt::arg("qx", extents_of(query)), fmt::arg("kx", extents_of(keys)),
+        fmt::arg("vx", extents_of(values)), fmt::arg("more", more), fmt::arg("ot", output_type),
+        fmt::arg("ox", extents_of(output)), fmt::arg("allx", extents_of(all)),
+        fmt::arg("all", names_of(all)), fmt::arg("k", depth.first), fmt::arg("depth", depth.second),
+        fmt::arg("q", names_of(query)), fmt::arg("ks", names_of(keys)),
+        fmt::arg("score", with(score, "T", fmt::format("P[{}]", names_of(all)))),
+        fmt::arg("rowsx", extents_of(rows)), fmt::arg("rows", names_of(rows)),
+        fmt::arg("j", key.first), fmt::arg("keys", key.second), fmt::arg("o", names_of(output)),
+        fmt::arg("v", names_of(values)),
+        fmt::arg("result", with(result, "R", fmt::format("A[{}]", names_of(output)))));
+  }
+};
+
+/// Any sizes, one in four open; up to two batches, which keys and values may do without; any order
+/// of dimensions; keys that are not seen, masks, biases; something made of the result.
+std::string drawn_attention(Random& random, std::vector<int64_t>& sizes) {
+  Written written;
+  const auto axis = [&](const char* name, int least, int most, bool may_be_open) {
+    const int extent = random.between(least, most);
+    if (!may_be_open || !random.chance(0.25)) return std::pair(name, fmt::to_string(extent));
+    sizes.push_back(extent);
+    return std::pair(name, fmt::format("n{}", sizes.size()));
+  };
+  written.type = random.chance(0.5) ? "float16" : "bfloat16";
+  written.row = axis("i", 1, 150, true);
+  written.key = axis("j", 1, 150, true);
+  written.column = axis("d", 1, 40, false);
+  written.depth = axis("k", 1, 40, false);
+  written.batches.clear();
+  written.query = {written.row, written.depth};
+  written.keys = {written.key, written.depth};
+  written.values = {written.key, written.column};
+  written.output = {written.row, written.column};
+  for (const char* name : {"b", "h"}) {
+    if (!random.chance(0.5)) continue;
+    const auto batch = axis(name, 1, 3, true);
+    written.batches.push_back(batch);
+    written.query.push_back(batch);
+    written.output.push_back(batch);
+    if (!random.chance(0.7)) continue;  // all rows of the batch have one set of keys and values
+    written.keys.push_back(batch);
+    written.values.push_back(batch);
+  }
+  for (Axes* axes : {&written.query, &written.keys, &written.values, &written.output})
+    random.shuffle(*axes);
+  if (random.chance(0.3)) {
+    written.more += fmt::format(", B: float32[{}]", written.key.second);
+    written.score += " + B[j]";
+  }
+  if (random.chance(0.5)) {
+    constexpr std::string_view kSeen[] = {"j <= i",
+                                          "j <= i + 1",
+                                          "j < i + 3",
+                                          "j <= i + 65",
+                                          "i >= j",
+                                          "i*2 + 1 > j",
+                                          "j < 9",
+                                          "j > 64",
+                                          "j > i - 9",
+                                          "j <= 90 - i",
+                                          "j <= i && i < j + 7"};
+    const auto last = static_cast<int>(std::size(kSeen)) - 1;
+    written.score =
+        fmt::format("select({}, {}, -inf)", kSeen[random.between(0, last)], written.score);
+  }
+  if (random.chance(0.3)) {
+    written.more += fmt::format(", C: {}[{}]", written.type, written.column.second);
+    written.result = "R * 2.0 + float32(C[d])";
+  }
+  if (random.chance(0.5)) {
+    written.output_type = written.type;
+    written.result = fmt::format("{}({})", written.type, written.result);
+  }
+  return written.text();
+}
+
+/// That they are as near as weights that are rounded once allow: in the definition after they are
+/// divided by their sum, on tiles before.
+void expect_near(const HostTensor& actual, const HostTensor& expected, double largest,
+                 bool is_bfloat) {
+  ASSERT_EQ(actual.shape, expected.shape);
+  const double unit = std::ldexp(1.0, is_bfloat ? -8 : -11);
+  for (int64_t i = 0; i < element_count(actual.shape); ++i) {
+    const double got = language::read_element(actual, i).floating;
+    const double wanted = language::read_element(expected, i).floating;
+    if (std::isnan(wanted) && std::isnan(got)) continue;
+    EXPECT_NEAR(got, wanted, 2 * unit * (largest + std::abs(wanted)) + 1e-6) << i;
+  }
+}
+
+double largest_of(const HostTensor& tensor) {
+  double largest = 0;
+  for (int64_t i = 0; i < element_count(tensor.shape); ++i)
+    largest = std::max(largest, std::abs(language::read_element(tensor, i).floating));
+  return largest;
+}
+
+/// Numbers of both signs, so that scores differ by a few units.
+HostTensor drawn_tensor(DType type, std::vector<int64_t> shape, Random& random) {
+  HostTensor tensor = zeros(type, std::move(shape));
+  for (int64_t i = 0; i < element_count(tensor.shape); ++i) {
+    const double number = random.between(-128, 128) / 64.0;
+    language::write_element(tensor, i, language::Scalar::of_float(type, number));
+  }
+  return tensor;
+}
+
+void expect_attention(const std::string& text, const std::vector<int64_t>& sizes,
+                      std::string_view arch, Random& random) {
+  const language::Kernel kernel = kernel_of(text).kernel;
+  const language::Definition& definition = kernel.definition;
+  ASSERT_TRUE(tile::is_attention(kernel));
+  for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
+    const tile::Program program = tile::attention(kernel, shape);
+    SCOPED_TRACE(tile::print(program));
+    EXPECT_EQ(tile::parse(tile::print(program)), program);
+    std::vector<HostTensor> inputs;
+    for (const tile::Parameter& parameter : program.parameters) {
+      std::vector<int64_t> extents;
+      for (const tile::Extent& extent : parameter.shape)
+        extents.push_back(extent.at(sizes));
+      if (!parameter.is_output) inputs.push_back(drawn_tensor(parameter.type, extents, random));
+    }
+    const std::vector<HostTensor> actual = tile::interpret(program, sizes, inputs);
+    const std::vector<HostTensor> expected =
+        language::evaluate(definition, kernel.names, sizes, inputs);
+    // Of the results: some are twice as large.
+    expect_near(actual.at(0), expected.at(0), 2 * largest_of(inputs[2]),
+                inputs[2].type == DType::BFloat16);
+  }
+}
+
+TEST(TileAttention, OfAnySizeBatchLayoutMaskAndEpilogueIsTheDefinition) {
+  const uint64_t first = fuzz_seed(0);
+  const uint64_t end = first + static_cast<uint64_t>(fuzz_rounds(60));
+  for (uint64_t seed = first; seed < end && !HasFailure(); ++seed) {
+    Random random(seed);
+    std::vector<int64_t> sizes;
+    const std::string text = drawn_attention(random, sizes);
+    SCOPED_TRACE(fmt::format("to repeat: KILN_FUZZ_SEED={}\n{}", seed, text));
+    expect_attention(text, sizes, seed % 2 == 0 ? "sm_90" : "sm_80", random);
+  }
+}
+
+/// Rows that see nothing are nan, as 0 / 0 is in the definition; parts of keys that a row does not
+/// see make nothing nan.
+TEST(TileAttention, RowsThatSeeNoKeyAreNan) {
+  Written written;
+  for (const char* seen : {"j <= i - 7", "j > 66 + i", "j >= 64"}) {
+    written.score = fmt::format("select({}, T, -inf)", seen);
+    const language::Kernel kernel = kernel_of(written.text()).kernel;
+    const tile::Program program = tile::attention(kernel, {32, 32, 0});
+    Random random(1);
+    std::vector<HostTensor> inputs;
+    for (int i = 0; i < 3; ++i)
+      inputs.push_back(drawn_tensor(DType::Float16, {3, 70, 16}, random));
+    const HostTensor actual = tile::interpret(program, {}, inputs)[0];
+    const HostTensor expected = language::evaluate(kernel.definition, kernel.names, {}, inputs)[0];
+    SCOPED_TRACE(seen);
+    for (int64_t i = 0; i < element_count(actual.shape); ++i) {
+      const double got = language::read_element(actual, i).floating;
+      const double wanted = language::read_element(expected, i).floating;
+      EXPECT_EQ(std::isnan(got), std::isnan(wanted)) << i;
+      if (std::isnan(wanted)) continue;
+      EXPECT_NEAR(got, wanted, 4e-3) << i;
+    }
+  }
+}
+
+class AssembledAttention : public WithTileiras {};
+
+TEST_F(AssembledAttention, OfAnySizeBatchLayoutMaskAndEpilogue) {
+  const size_t count = std::size(kArchitectures);
+  for (uint64_t seed = 0; seed < 20 && !HasFailure(); ++seed) {
+    Random random(seed);
+    std::vector<int64_t> sizes;
+    const language::Kernel kernel = kernel_of(drawn_attention(random, sizes)).kernel;
+    const std::string_view arch = kArchitectures[seed % count];
+    const tile::AttentionShape shape = tile::attention_shapes(kernel, arch)[0];
+    const tile::Program program = tile::attention(kernel, shape);
+    SCOPED_TRACE(tile::print(program));
+    const std::string bytecode =
+        tile::bytecode(program, "kiln_tile_0", {.arch = arch, .warps = shape.warps});
+    const std::string cubin = codegen::Tileiras(std::chrono::seconds(60)).assemble(bytecode, arch);
+    EXPECT_EQ(codegen::kernels_of_cubin(cubin).at(0).name, "kiln_tile_0");
+  }
+}
+
+TEST(TileAttention, GoesThroughTheKeysThatAllSeeFirst) {
+  Written written;
+  written.batches.clear();
+  written.query = {{"i", "64"}, {"k", "16"}};
+  written.row = {"i", "64"};
+  written.key = {"j", "n"};
+  written.keys = {{"j", "n"}, {"k", "16"}};
+  written.values = {{"j", "n"}, {"d", "16"}};
+  written.output = {{"i", "64"}, {"d", "16"}};
+  written.score = "select(j <= i, T, -inf)";
+  const language::Kernel kernel = kernel_of(written.text()).kernel;
+  EXPECT_EQ(
+      tile::print(tile::attention(kernel, {32, 64, 0})),
+      R"(tile attention[n](Q: float16[64, 16], K: float16[n, 16], V: float16[n, 16], O: float32[64, 16] output) {
+  blocks i: 64 by 32, d: 16 by 16, k: 16 by 16
+  view v0 = Q[32, 16]
+  view v1 = K[16, 64] order [1, 0]
+  view v2 = V[64, 16]
+  view v3 = O[32, 16]
+  t0 = load v0[i, k]
+  t1 = constant float32[32, 1] -inf
+  t2 = constant float32[32, 1] 0
+  t3 = constant float32[32, 16] 0
+  t4 = size [1, 1] n
+  t5 = places [1, 1] i
+  t6 = constant int32[1, 1] 32
+  t7 = add t5, t6
+  t8 = constant int32[1, 1] 1
+  t9 = add t5, t8
+  t10 = min t4, t9
+  t11 = constant int32[1, 1] -63
+  t12 = add t10, t11
+  t13, t14, t15 = for j: n by 64 until t12 with t16 = t1, t17 = t2, t18 = t3 {
+    t19 = load v1[k, j]
+    t20 = constant float32[32, 64] 0
+    t21 = mma t0, t19, t20
+    t22 = reduce max 1 t21
+    t23 = max t16, t22
+    t24 = constant float32[32, 1] -inf
+    t25 = equal t23, t24
+    t26 = constant float32[32, 1] 0
+    t27 = select t25, t26, t23
+    t28 = constant float32[32, 1] -1.4426950408889634
+    t29 = multiply t27, t28
+    t30 = constant float32[32, 64] 1.4426950408889634
+    t31 = broadcast [32, 64] t29
+    t32 = fma t21, t30, t31
+    t33 = exp2 t32
+    t34 = constant float32[32, 1] 1.4426950408889634
+    t35 = fma t16, t34, t29
+    t36 = exp2 t35
+    t37 = reduce sum 1 t33
+    t38 = fma t17, t36, t37
+    t39 = broadcast [32, 16] t36
+    t40 = multiply t18, t39
+    t41 = load v2[j, d]
+    t42 = cast float16 t33
+    t43 = mma t42, t41, t40
+    yield t23, t38, t43
+  }
+  t44, t45, t46 = for j_: n by 64 from t12 until t7 with t47 = t13, t48 = t14, t49 = t15 {
+    t50 = places [1, 64] j_
+    t51 = broadcast [32, 64] t50
+    t52 = places [32] i
+    t53 = reshape [32, 1] t52
+    t54 = broadcast [32, 64] t53
+    t55 = less_equal t51, t54
+    t56 = load v1[k, j_]
+    t57 = constant float32[32, 64] 0
+    t58 = mma t0, t56, t57
+    t59 = constant float32[32, 64] -inf
+    t60 = select t55, t58, t59
+    t61 = places [1, 64] j_
+    t62 = size [1, 1] n
+    t63 = broadcast [1, 64] t62
+    t64 = less t61, t63
+    t65 = broadcast [32, 64] t64
+    t66 = constant float32[32, 64] -inf
+    t67 = select t65, t60, t66
+    t68 = reduce max 1 t67
+    t69 = max t47, t68
+    t70 = constant float32[32, 1] -inf
+    t71 = equal t69, t70
+    t72 = constant float32[32, 1] 0
+    t73 = select t71, t72, t69
+    t74 = constant float32[32, 1] -1.4426950408889634
+    t75 = multiply t73, t74
+    t76 = constant float32[32, 64] 1.4426950408889634
+    t77 = broadcast [32, 64] t75
+    t78 = fma t67, t76, t77
+    t79 = exp2 t78
+    t80 = constant float32[32, 1] 1.4426950408889634
+    t81 = fma t47, t80, t75
+    t82 = exp2 t81
+    t83 = reduce sum 1 t79
+    t84 = fma t48, t82, t83
+    t85 = broadcast [32, 16] t82
+    t86 = multiply t49, t85
+    t87 = load v2[j_, d]
+    t88 = cast float16 t79
+    t89 = mma t88, t87, t86
+    yield t69, t84, t89
+  }
+  t90 = constant float32[32, 1] 1
+  t91 = divide t90, t45
+  t92 = broadcast [32, 16] t91
+  t93 = multiply t46, t92
+  store v3[i, d] = t93
+}
+)");
+}
+
+TEST(TileAttention, BlocksAreOfOtherShapesForOtherSizesAndProcessors) {
+  const auto shapes_of = [](const char* queries, const char* keys, const char* depth,
+                            std::string_view arch) {
+    Written written;
+    written.batches = {{"b", "32"}};
+    written.row.second = queries;
+    written.key.second = keys;
+    written.column.second = written.depth.second = depth;
+    written.query = {{"b", "32"}, {"i", queries}, {"k", depth}};
+    written.keys = {{"b", "32"}, {"j", keys}, {"k", depth}};
+    written.values = {{"b", "32"}, {"j", keys}, {"d", depth}};
+    written.output = {{"b", "32"}, {"i", queries}, {"d", depth}};
+    std::vector<std::string> shapes;
+    for (const tile::AttentionShape& each :
+         tile::attention_shapes(kernel_of(written.text()).kernel, arch))
+      shapes.push_back(fmt::format("{} x {}, {}", each.queries, each.keys, each.warps));
+    return fmt::format("{}", fmt::join(shapes, "; "));
+  };
+  EXPECT_EQ(shapes_of("4096", "4096", "128", "sm_90"), "128 x 128, 8; 64 x 128, 0; 64 x 64, 0");
+  EXPECT_EQ(shapes_of("4096", "1024", "64", "sm_100"), "128 x 64, 8; 64 x 64, 0");
+  EXPECT_EQ(shapes_of("4096", "n", "256", "sm_90"), "128 x 64, 8; 64 x 64, 0; 64 x 32, 0");
+  EXPECT_EQ(shapes_of("200", "4096", "64", "sm_90"), "64 x 128, 0; 64 x 64, 0");
+  EXPECT_EQ(shapes_of("1", "20", "64", "sm_90"), "16 x 32, 0");
+  EXPECT_EQ(shapes_of("4096", "4096", "128", "sm_80"), "64 x 64, 0; 32 x 64, 0");
+  EXPECT_EQ(shapes_of("4096", "4096", "200", "sm_120"), "64 x 32, 8; 32 x 32, 0");
+}
+
+TEST(TileAttention, SaysWhyOneIsNotDone) {
+  const auto expect_refused = [](const Written& written, std::string_view reason) {
+    const language::Kernel kernel = kernel_of(written.text()).kernel;
+    SCOPED_TRACE(written.text());
+    EXPECT_TRUE(tile::is_attention(kernel));
+    const Error error = expect_error([&] { tile::attention_shapes(kernel, "sm_90"); },
+                                     ErrorKind::Unsupported, reason);
+    EXPECT_EQ(error.reason(), "TILE_FORM");
+  };
+  const auto with_depth = [](const char* depth) {
+    Written written;
+    written.depth.second = depth;
+    written.query[2].second = written.keys[2].second = depth;
+    return written;
+  };
+  expect_refused(with_depth("300"), "a query has 300 numbers, and a block holds 256");
+  expect_refused(with_depth("n"), "the call says how many numbers a query has");
+  Written written;
+  written.type = "float32";
+  expect_refused(written, "its weights are multiplied as float32, and not as a float of 16 bits");
+  written = {};
+  written.score = "tanh(T)";
+  expect_refused(written, "tanh is not done on tiles");
+  written = {};
+  written.result = "R + exp(R)";
+  expect_refused(written, "exp is not done on tiles");
+  written = {};
+  written.score = "T + float32(i*j)";
+  EXPECT_EQ(tile::attention_shapes(kernel_of(written.text()).kernel, "sm_90").size(), 1u);
+  written.score = "T + float32(i*j*1000000)";
+  expect_refused(written, "it computes in int64");
+}
+
+/// Each stage reads the one before it twice.
+TEST(TileAttention, AnElementOfEndlessStagesIsNotLookedAt) {
+  std::string text =
+      "kernel k(A: float32[8]) -> (C: float32[8]) {\n  S0: float32[8]\n  S0[i] = A[i]\n";
+  for (int i = 1; i <= 64; ++i)
+    text += fmt::format("  S{0}: float32[8]\n  S{0}[i] = S{1}[i] + S{1}[i]\n", i, i - 1);
+  const language::Kernel kernel = kernel_of(text + "  C[i] = S64[i]\n}\n").kernel;
+  EXPECT_FALSE(tile::is_attention(kernel));
+  expect_no_form(kernel,
+                 "an element is made of more than 10000 expressions, through all of its stages");
+}
+
+}  // namespace
+}  // namespace kiln::testing
