@@ -254,6 +254,17 @@ __device__ inline void kiln_copy_or_zero(void* to, const void* from, bool is_the
   return p;
 }
 )"},
+    // ptxas (13.0) falls on sm_120 where addresses have constants of more than 32 bits in them.
+    Function{"kiln_far",
+             R"(__device__ inline unsigned char* kiln_far(unsigned char* place, long long bytes) {
+#ifdef KILN_CUDA_ON_HOST
+  return place + bytes;
+#else
+  asm volatile("add.s64 %0, %0, %1;" : "+l"(place) : "l"(bytes));
+  return place;
+#endif
+}
+)"},
     Function{"kiln_end_group", R"(__device__ inline void kiln_end_group() {
 #ifdef KILN_CUDA_ON_HOST
   kiln_host_end_group();

@@ -4,6 +4,7 @@
 #include "compiler/codegen/cuda_source.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -137,7 +138,10 @@ class Function {
     for (const Kernel::WorkspaceBuffer& entry : kernel_.workspace) {
       if (!used.contains(entry.buffer.get())) continue;
       const std::string_view type = cuda_type(entry.buffer->type);
-      line("{}* const {} = ({}*)(workspace + ({}));", type, names_[entry.buffer], type,
+      const std::optional<int64_t> offset = as_const_int(entry.offset_bytes);
+      const bool is_far = offset && *offset > std::numeric_limits<int32_t>::max();
+      line("{}* const {} = ({}*)({}(workspace{} ({})));", type, names_[entry.buffer], type,
+           is_far ? "kiln_far" : "", is_far ? "," : " +",
            cuda_expr(entry.offset_bytes, names_, has_narrow_sizes_));
     }
   }
