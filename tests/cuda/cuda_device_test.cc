@@ -218,6 +218,16 @@ TEST(CudaDevice, RunsCodeMadeOfTiles) {
   EXPECT_EQ(one_and_two_by(*device, add_ten_in_tiles()), (std::vector<float>{11, 12}));
 }
 
+/// What launches of the other code leave for each other may be more than a device has.
+TEST(CudaDevice, GivesCodeMadeOfTilesNoWorkspace) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_ten_in_tiles();
+  artifact->variants[0].workspace_bytes = SizeExpr::constant(int64_t{1} << 50);
+  EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{11, 12}));
+  artifact->tile_code = "tiles of a later version";
+  EXPECT_THROW(one_and_two_by(*device, artifact), Error);
+}
+
 TEST(CudaDevice, RunsItsOtherCodeWhereTheDriverIsOlderThanTiles) {
   const Setting version("FAKE_CUDA_VERSION", "12080");
   const std::unique_ptr<Device> device = open_cuda_device(0);
