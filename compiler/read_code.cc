@@ -31,10 +31,9 @@ struct MatrixKind {
 };
 
 constexpr MatrixKind kMatrixKinds[] = {
-    {"HMMA", Unit::Warps, 16 * 8 * 16, 2}, {"IMMA", Unit::Warps, 16 * 8 * 32, 1},
-    {"QMMA", Unit::Warps, 16 * 8 * 32, 1}, {"HGMMA", Unit::Tiles, 0, 2},
-    {"IGMMA", Unit::Tiles, 0, 1},          {"QGMMA", Unit::Tiles, 0, 1},
-    {"UTCMMA", Unit::Tiles, 0, 2},
+    {"HMMA", Unit::Warps, 16 * 8 * 16, 2},
+    {"IMMA", Unit::Warps, 16 * 8 * 32, 1},
+    {"QMMA", Unit::Warps, 16 * 8 * 32, 1},
 };
 constexpr double kProductsOnTuring = 16 * 8 * 8;
 
@@ -103,10 +102,8 @@ predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& 
   for (const Parameter& parameter : artifact.parameters)
     scalars.resize(scalars.size() + parameter.shape.size());
   const Variant& variant = artifact.variants.front();
-  std::vector<LaunchFacts> facts =
+  const std::vector<LaunchFacts> facts =
       facts_of(artifact.code, variant.launches, artifact.arch, scalars);
-  const bool is_tiled = variant.tile_launches.size() == facts.size() && !artifact.tile_code.empty();
-  if (is_tiled) facts = facts_of(artifact.tile_code, variant.tile_launches, artifact.arch, scalars);
   return predict::predict_gpu(loops, sizes, autoschedule::gpu_machine(artifact.arch),
                               ir::gpu_arch(artifact.arch), facts);
 }

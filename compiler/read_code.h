@@ -13,8 +13,7 @@ namespace kiln {
 /// code read: which unit multiplies, how many instructions and accesses of the stack a product
 /// takes, how many blocks run at once. Pure.
 ///
-/// `loops` are what the artifact was made of, for compact arguments. Code made of tiles is read
-/// where there is some.
+/// `loops` are what the CUDA C of the artifact was made of, for compact arguments.
 predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& artifact,
                                        std::span<const int64_t> sizes);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include <nlohmann/json.hpp>
@@ -25,8 +26,6 @@ namespace kiln {
 namespace {
 
 constexpr std::array<std::string_view, 4> kOfProducts = {"sm_90", "sm_100", "sm_103", "sm_110"};
-constexpr std::array<std::string_view, 9> kOfAttentions = {
-    "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"};
 constexpr const char* kEntry = "kiln_tile_0";
 
 template <typename... Args>
@@ -78,33 +77,35 @@ struct Tiled {
   tile::Program program;
   int warps = 0;
   std::string what;
+  int64_t most_spilled = 0;  // bytes of a thread that are no worse than CUDA C
 };
 
-void require_one_of(std::span<const std::string_view> architectures, const std::string& arch) {
-  if (std::ranges::count(architectures, arch) == 0)
-    refuse("Tile IR is used for {}, not for {}", fmt::join(architectures, ", "), arch);
-}
-
+/// CUDA C moves each score through memory four times.
 std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::string& arch) {
-  require_one_of(kOfAttentions, arch);
   std::vector<Tiled> tiled;
   for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
     tiled.push_back({tile::attention(kernel, shape), shape.warps,
                      fmt::format("attention, whose scores are not stored: {} queries a block, {} "
                                  "keys at once",
-                                 shape.queries, shape.keys)});
+                                 shape.queries, shape.keys),
+                     256});
   }
   return tiled;
 }
 
 std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
-  require_one_of(kOfProducts, arch);
+  if (std::ranges::count(kOfProducts, arch) == 0)
+    refuse("Tile IR is used for {}, not for {}", fmt::join(kOfProducts, ", "), arch);
   const tile::BlockShape shape = tile::block_shape(kernel);
   Tiled tiled{tile::contraction(kernel, shape), shape.warps, ""};
   require_sums_in_range(tiled.program);
   tiled.what = fmt::format("{}, in blocks of {} x {} with {} steps at once", kind_of(tiled.program),
                            shape.rows, shape.columns, shape.steps);
   return {std::move(tiled)};
+}
+
+std::vector<Tiled> candidates_of(const language::Kernel& kernel, const std::string& arch) {
+  return tile::is_attention(kernel) ? tiled_attention(kernel, arch) : tiled_product(kernel, arch);
 }
 
 struct Assembled {
@@ -128,25 +129,26 @@ nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
                         const CompileOptions& options, Artifact& artifact) {
   if (!options.untouched) refuse("its schedule is given");
   if (options.strict) refuse("strict keeps its sums in the order of the definition");
-  const std::vector<Tiled> candidates = tile::is_attention(kernel)
-                                            ? tiled_attention(kernel, artifact.arch)
-                                            : tiled_product(kernel, artifact.arch);
-  int64_t spilled = 0;
+  const std::vector<Tiled> candidates = candidates_of(kernel, artifact.arch);
+  std::optional<Assembled> best;
+  const Tiled* chosen = nullptr;
   for (const Tiled& tiled : candidates) {
     Assembled code = assembled(tiled, *options.assembler, artifact.arch);
-    if (code.kernel.stack_bytes > 0) {
-      spilled = code.kernel.stack_bytes;
-      continue;
-    }
-    const SizeExpr one = SizeExpr::constant(1);
-    artifact.variants[0].tile_launches = {
-        {kEntry, {tile::block_count(tiled.program), one, one}, {one, one, one}}};
-    artifact.tile_code = std::move(code.cubin);
-    return {{"kernel", codegen::kernel_json(code.kernel, artifact.arch)},
-            {"why", fmt::format("an untouched {}; a driver older than CUDA 13 runs the CUDA C",
-                                tiled.what)}};
+    if (best && best->kernel.stack_bytes <= code.kernel.stack_bytes) continue;
+    best = std::move(code);
+    chosen = &tiled;
+    if (best->kernel.stack_bytes == 0) break;
   }
-  refuse("the code made of tiles spills {} bytes", spilled);
+  KILN_CHECK(chosen != nullptr);
+  if (best->kernel.stack_bytes > chosen->most_spilled)
+    refuse("the code made of tiles spills {} bytes", best->kernel.stack_bytes);
+  const SizeExpr one = SizeExpr::constant(1);
+  artifact.variants[0].tile_launches = {
+      {kEntry, {tile::block_count(chosen->program), one, one}, {one, one, one}}};
+  artifact.tile_code = std::move(best->cubin);
+  return {{"kernel", codegen::kernel_json(best->kernel, artifact.arch)},
+          {"why", fmt::format("an untouched {}; a driver older than CUDA 13 runs the CUDA C",
+                              chosen->what)}};
 }
 
 }  // namespace
@@ -177,6 +179,15 @@ void add_tile_code(const language::Kernel& kernel, const Target& target,
     generator = {{"name", "CUDA C"}, {"why", error.message()}};
   }
   artifact.report = report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::optional<tile::Program> tile_program_of(const language::Kernel& kernel,
+                                             const Artifact& artifact) {
+  if (artifact.tile_code.empty()) return std::nullopt;
+  const SizeExpr blocks = artifact.variants[0].tile_launches.at(0).grid[0];
+  for (Tiled& candidate : candidates_of(kernel, artifact.arch))
+    if (tile::block_count(candidate.program) == blocks) return std::move(candidate.program);
+  return std::nullopt;
 }
 
 }  // namespace kiln

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "compiler/language/kernel.h"
 #include "compiler/target.h"
+#include "compiler/tile/program.h"
 #include "runtime/core/artifact.h"
 
 namespace kiln {
@@ -18,5 +20,10 @@ std::string tile_text(const language::Kernel& kernel);
 /// good as before.
 void add_tile_code(const language::Kernel& kernel, const Target& target,
                    const CompileOptions& options, Artifact& artifact);
+
+/// The program on tiles that the code made of tiles was made of; nothing where there is no such
+/// code.
+std::optional<tile::Program> tile_program_of(const language::Kernel& kernel,
+                                             const Artifact& artifact);
 
 }  // namespace kiln

@@ -6,9 +6,8 @@ namespace kiln::predict {
 
 /// What the machine code of a launch says of it, which its loops leave to the compiler.
 struct LaunchFacts {
-  /// Who multiplies in its main loop: float32 lanes; tensor cores, told by a warp at a time; or
-  /// tensor cores that work on their own, beside what else the code does.
-  enum class Unit { Lanes, Warps, Tiles };
+  /// Who multiplies in its main loop: float32 lanes, or tensor cores, told by a warp at a time.
+  enum class Unit { Lanes, Warps };
 
   Unit unit = Unit::Lanes;
   int64_t instructions = 0;    // of a kernel without a main loop; 0: it has one

@@ -69,21 +69,18 @@ class Gpu {
     const double blocks = std::ceil(launch.blocks / multiprocessors);
     const double own = blocks * warps;
     const bool has_matrices = facts.unit != LaunchFacts::Unit::Lanes;
-    const bool has_tiles = facts.unit == LaunchFacts::Unit::Tiles;
     const double multiply_adds =
         has_matrices ? 0
                      : work.multiply_adds * own * kWarp / static_cast<double>(machine_.float_lanes);
     const double tensor_cores = tensor_core_cycles(work, facts) * own;
-    // What tiles take besides goes on while tensor cores work.
-    const double issue = has_tiles ? 0 : instructions_of(work, facts) * own / kSchedulers;
-    const double shared = has_tiles ? 0 : shared_cycles_of(work, facts) * own;
-    const double l2 = has_tiles ? 0 : work.global_bytes * own / machine_.l2_bytes;
+    const double issue = instructions_of(work, facts) * own / kSchedulers;
+    const double shared = shared_cycles_of(work, facts) * own;
+    const double l2 = work.global_bytes * own / machine_.l2_bytes;
     const bool stays = launch.memory_bytes <= static_cast<double>(machine_.l2_size);
     const double memory =
         stays ? 0 : launch.memory_bytes / (machine_.memory_bytes * multiprocessors);
-    const double latency = has_tiles ? 0
-                                     : std::max(work.waits, work.load_waits) *
-                                           std::ceil(blocks / at_once(launch.threads, facts));
+    const double latency =
+        std::max(work.waits, work.load_waits) * std::ceil(blocks / at_once(launch.threads, facts));
     sums.multiply_adds += times * multiply_adds;
     sums.tensor_cores += times * tensor_cores;
     sums.issue += times * issue;
@@ -99,15 +96,13 @@ class Gpu {
   double tensor_core_cycles(const ThreadWork& work, LaunchFacts facts) const {
     const bool has_matrices = facts.unit != LaunchFacts::Unit::Lanes;
     if (work.matrix_products > 0) facts.element_bytes = work.matrix_bytes;
-    if (!has_matrices) facts.unit = LaunchFacts::Unit::Warps;
     return ((has_matrices ? work.products * kWarp : 0) + work.matrix_products) / rate_of(facts);
   }
 
   /// Multiply-adds of tensor cores in a cycle.
   double rate_of(const LaunchFacts& facts) const {
-    const double lanes =
-        static_cast<double>(machine_.matrix_lanes) * 2 / static_cast<double>(facts.element_bytes);
-    return facts.unit == LaunchFacts::Unit::Warps ? lanes * machine_.warp_share : lanes;
+    return static_cast<double>(machine_.matrix_lanes) * 2 /
+           static_cast<double>(facts.element_bytes) * machine_.warp_share;
   }
 
   /// Of a warp, those of the code that multiply.

@@ -7,9 +7,12 @@
 #include "compiler/tile/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <numbers>
+
+#include <fmt/ranges.h>
 
 #include "compiler/tile/find_attention.h"
 #include "compiler/tile/program_writer.h"
@@ -25,6 +28,9 @@ constexpr int64_t kOpenExtent = 4096;  // of what the call brings
 constexpr double kFewBlocks = 120;     // an H100 has 132 multiprocessors
 
 constexpr int64_t kFewParts = 12;
+
+constexpr std::array<std::string_view, 9> kArchitectures = {
+    "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"};
 
 bool has_warpgroups(std::string_view arch) {
   return arch.starts_with("sm_90") || arch.starts_with("sm_10") || arch.starts_with("sm_11");
@@ -220,6 +226,8 @@ bool is_attention(const Kernel& kernel) {
 }
 
 std::vector<AttentionShape> attention_shapes(const Kernel& kernel, std::string_view arch) {
+  if (std::ranges::count(kArchitectures, arch) == 0)
+    refuse_form("Tile IR is used for {}, not for {}", fmt::join(kArchitectures, ", "), arch);
   const Definition& definition = kernel.definition;
   AttentionFinder finder(definition);
   const Attention found = finder.find();

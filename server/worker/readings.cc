@@ -1,12 +1,14 @@
-// Reads code that was just made, or comes back with a request for a report: the loops that it was
-// made of are lowered again, which takes milliseconds.
+// Reads code that was just made, or comes back with a request for a report: the loops or tiles that
+// it was made of are made again, which takes milliseconds.
 #include "server/worker/readings.h"
 
 #include <nlohmann/json.hpp>
 
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/lower.h"
+#include "compiler/predict/predict_tiles.h"
 #include "compiler/read_code.h"
+#include "compiler/tile_code.h"
 #include "runtime/core/error.h"
 
 namespace kiln::server {
@@ -14,6 +16,9 @@ namespace kiln::server {
 predict::Prediction reading_of(const CompilerInput& input, const language::Schedule& schedule,
                                const Artifact& artifact, std::span<const int64_t> sizes) {
   KILN_CHECK(input.target.traits().has_threads);
+  if (const std::optional<tile::Program> tiles = tile_program_of(input.kernel, artifact)) {
+    return predict::predict_tiles(*tiles, sizes, autoschedule::gpu_machine(artifact.arch));
+  }
   LoweringObserver silent;
   const ir::Kernel loops =
       lower(input.kernel, schedule, input.target, input.options, Layout::Compact, silent);

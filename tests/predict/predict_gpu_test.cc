@@ -152,19 +152,12 @@ TEST(PredictGpu, LoopsSayWhatTensorCoresMultiply) {
 }
 
 TEST(PredictGpu, BytesAreMultipliedTwiceAsFast) {
-  const auto tensor_cores = [](LaunchFacts::Unit unit, int64_t bytes) {
-    return term_of_gpu(products({.unit = unit, .share = 1, .element_bytes = bytes}),
-                       "tensor cores");
+  const auto tensor_cores = [](int64_t bytes) {
+    return term_of_gpu(
+        products({.unit = LaunchFacts::Unit::Warps, .share = 1, .element_bytes = bytes}),
+        "tensor cores");
   };
-  using Unit = LaunchFacts::Unit;
-  EXPECT_DOUBLE_EQ(tensor_cores(Unit::Warps, 2), 2 * tensor_cores(Unit::Warps, 1));
-  EXPECT_DOUBLE_EQ(tensor_cores(Unit::Tiles, 2), 0.629 * tensor_cores(Unit::Warps, 2));
-}
-
-TEST(PredictGpu, BesideTilesNothingTakesTime) {
-  const Prediction tiles = products({.unit = LaunchFacts::Unit::Tiles});
-  for (const char* name : {"multiply-adds", "issue", "shared", "L2", "latency"})
-    EXPECT_EQ(term_of_gpu(tiles, name), 0) << name;
+  EXPECT_DOUBLE_EQ(tensor_cores(2), 2 * tensor_cores(1));
 }
 
 TEST(PredictGpu, SpilledRegistersWaitForTheStack) {
