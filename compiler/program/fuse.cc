@@ -32,7 +32,7 @@ constexpr size_t kMostStages = 24;
 /// What one node's kernel is, as far as joining goes.
 struct Traits {
   size_t stages = 0;
-  bool is_product = false;  // a sum of products: blocked for caches, so its loops are its own
+  size_t products = 0;  // sums of products: blocked for caches, so their loops are their own
 };
 
 bool multiplies_reads(const language::Definition& definition,
@@ -51,7 +51,7 @@ Traits traits_of(const language::Definition& definition) {
     const auto* compute = std::get_if<language::Compute>(&stage);
     if (compute == nullptr || compute->axes.size() < 2) continue;
     const language::Reduction* reduction = definition.whole_reduction(*compute);
-    traits.is_product |= reduction != nullptr && multiplies_reads(definition, *reduction);
+    if (reduction != nullptr && multiplies_reads(definition, *reduction)) ++traits.products;
   }
   return traits;
 }
@@ -137,11 +137,15 @@ class Fuser {
     return false;
   }
 
-  /// Two products have tiles of their own, unless one reads the other row by row.
+  /// Two products have tiles of their own, unless one reads the other row by row. What does so
+  /// takes in nothing with which it would not any more.
   double saved_seconds(size_t producer, size_t consumer) const {
-    return groups_[producer].traits.is_product && groups_[consumer].traits.is_product
-               ? saved_by_rows(producer, consumer)
-               : saved_by_joining(producer, consumer);
+    const size_t first = groups_[producer].traits.products;
+    const size_t second = groups_[consumer].traits.products;
+    if (first > 0 && second > 0) return saved_by_rows(producer, consumer);
+    const bool has_several = first > 1 || second > 1;
+    if (has_several && saved_by_rows(producer, consumer) == 0) return 0;
+    return saved_by_joining(producer, consumer);
   }
 
   double saved_by_rows(size_t producer, size_t consumer) const {
@@ -187,7 +191,7 @@ class Fuser {
     Group& into = groups_[consumer];
     into.nodes.insert(into.nodes.begin(), from.nodes.begin(), from.nodes.end());
     into.traits.stages += from.traits.stages;
-    into.traits.is_product |= from.traits.is_product;
+    into.traits.products += from.traits.products;
     into.before.erase(producer);
     into.before.insert(from.before.begin(), from.before.end());
     for (const NodeId node : from.nodes)

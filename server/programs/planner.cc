@@ -11,6 +11,7 @@
 #include "compiler/autoschedule/choose/packed_filters.h"
 #include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/language/wire/decode.h"
+#include "compiler/predict/saved_by_attention.h"
 
 namespace kiln::server {
 
@@ -40,14 +41,18 @@ v1::CompileRequest request_for(const ProgramEntry& entry, const program::Planned
 /// What kernels of the program are scheduled for.
 Target target_for(const ProgramEntry& entry, const CompileSetting& setting) {
   Target target{.kind = target_of(entry), .arch = entry.target.arch()};
-  if (target.arch.empty() && target.traits().has_vectors) target.arch = setting.arch(target.kind);
+  const bool depends = target.traits().has_vectors || target.traits().has_threads;
+  if (target.arch.empty() && depends) target.arch = setting.arch(target.kind);
   return target;
 }
 
 /// What products in one kernel would save on that target.
 program::SavedByProducts prediction_for(const Target& target, const CompileOptions& options) {
-  return [target, options](const language::Kernel& kernel) {
-    return autoschedule::saved_by_product_chain(kernel, target, options);
+  return [target, options](const language::Kernel& kernel) -> double {
+    if (!target.traits().has_threads)
+      return autoschedule::saved_by_product_chain(kernel, target, options);
+    if (!options.automatic || options.strict) return 0;
+    return predict::saved_by_attention(kernel, target.arch);
   };
 }
 

@@ -42,6 +42,24 @@ TEST(ProgramPlan, KeepsTwoProductsApart) {
   EXPECT_EQ(names_of(plan), (std::vector<std::string>{"a", "b"}));
 }
 
+/// Of the two products and what comes after, the prediction knows no gain.
+TEST(ProgramPlan, WhatWouldUndoAGainStaysApart) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  net.node("a", kDense, {"x", "x"});
+  net.node("b", kDense, {"a", "x"});
+  net.program.outputs = {net.node("r", kRelu, {"b"})};
+  const auto predict = [&](size_t most) {
+    return [most](const language::Kernel& kernel) {
+      return kernel.definition.stages.size() > most ? 0 : 1e-3;
+    };
+  };
+  EXPECT_EQ(names_of(make_plan(net.program, {{x, float32({64, 64})}}, predict(3))),
+            (std::vector<std::string>{"b_and_1", "r"}));
+  EXPECT_EQ(names_of(make_plan(net.program, {{x, float32({64, 64})}}, predict(4))),
+            (std::vector<std::string>{"r_and_2"}));
+}
+
 TEST(ProgramPlan, JoinsTwoProductsThatArePredictedToGain) {
   ProgramBuilder net("net");
   const ValueId x = net.input("x");
