@@ -1,6 +1,7 @@
 """Attention whose scores are never stored: one kernel, whose bytes are its arguments, against numpy and torch."""
 
 import kiln
+import ml_dtypes
 import numpy as np
 import pytest
 from kiln import topi
@@ -84,3 +85,15 @@ def test_attention_is_that_of_torch(service):
     wanted = torch.nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, given), is_causal=True)
     found = attending(shapes, True).run(dict(zip("qkv", given))).o
     np.testing.assert_allclose(found, wanted.numpy(), atol=2e-6)
+
+
+# Sums and softmax are float32; weights and the result are rounded once each.
+@pytest.mark.parametrize(("dtype", "unit"), [("float16", 2**-11), ("bfloat16", 2**-8)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_short_floats_adds_up_in_float32(service, dtype, unit, causal):
+    short = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    q, k, v = (each.astype(short) for each in drawn((HEADS, 200, 64), (HEADS, 300, 64), (HEADS, 300, 40)))
+    found = kiln.function(lambda q, k, v: topi.nn.attention(q, k, v, causal=causal))(q, k, v)
+    assert found.dtype == short
+    largest = np.abs(v.astype("float64")).max()
+    np.testing.assert_allclose(found.astype("float64"), attention(q, k, v, causal), atol=2 * unit * largest)

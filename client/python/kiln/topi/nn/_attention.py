@@ -1,7 +1,8 @@
 """Attention over keys, of queries in several heads."""
 
+from ..._base import dtypes
 from ..._base.error import invalid, public
-from ..._definitions import define
+from ..._definitions import define, views
 from ..._expressions.arithmetic import apply, cast, constant
 from ..._expressions.text import shape_text
 from .._common import same_size, tensor
@@ -14,7 +15,8 @@ __all__ = ["attention"]
 @public
 def attention(query, key, value, causal=False, scale=None):
     """softmax(query @ key.T * scale) @ value over the last two dimensions; the scale is one over the root of their
-    length. With `causal` a query sees the keys up to its own place, the last query all of them."""
+    length. With `causal` a query sees the keys up to its own place, the last query all of them. Of floats of 16 bits, sums
+    and softmax are computed in float32, and weights are rounded to the type of the values."""
     where = "topi.nn.attention"
     query, key, value = tensor(query, where), tensor(key, where), tensor(value, where)
     for each in (query, key, value):
@@ -30,12 +32,19 @@ def attention(query, key, value, causal=False, scale=None):
             f"{where}: {key.name} has shape {shape_text(key.shape)} and {value.name} {shape_text(value.shape)}, but they must "
             "have one dimension -2",
         )
-    looks = matmul(query, transposed(key, True))
-    dtype, later = looks.dtype, key.shape[-2] - query.shape[-2]
-    factor = constant(scale, dtype) if scale is not None else apply("rsqrt", cast(dtype, query.shape[-1]))
+    dtype = dtypes.promoted(dtypes.promoted(query.dtype, key.dtype), value.dtype)
+    is_short = dtype in ("float16", "bfloat16")
+    wide = "float32" if is_short else dtype
+    looks = matmul(query, transposed(key, True), out_dtype=wide)
+    later = key.shape[-2] - query.shape[-2]
+    factor = constant(scale, wide) if scale is not None else apply("rsqrt", cast(wide, query.shape[-1]))
 
     def look(*i):
         scaled = looks(*i) * factor
-        return apply("select", i[-1] <= i[-2] + later, scaled, constant(float("-inf"), dtype)) if causal else scaled
+        return apply("select", i[-1] <= i[-2] + later, scaled, constant(float("-inf"), wide)) if causal else scaled
 
-    return matmul(softmax(define.compute(looks.shape, look, name="T_looks")), value)
+    weights = softmax(define.compute(looks.shape, look, name="T_looks"))
+    if not is_short:
+        return matmul(weights, value)
+    sums = matmul(views.cast(weights, dtype), views.cast(value, dtype), out_dtype=wide)
+    return define.compute(sums.shape, lambda *i: cast(dtype, sums(*i)), name="T_attention")
