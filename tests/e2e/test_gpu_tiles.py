@@ -223,3 +223,74 @@ def test_nothing_of_it_outlives_the_daemon(start, folder):
     while os.listdir(folder / "tmp"):
         assert time.monotonic() < limit, os.listdir(folder / "tmp")
         time.sleep(0.05)
+
+
+def _attention(queries, keys, width, causal=False, dtype="bfloat16", heads=64):
+    shapes = (heads, queries, width), (heads, keys, width), (heads, keys, width)
+    tensors = [te.placeholder(shape, dtype, name) for shape, name in zip(shapes, "QKV")]
+    return [*tensors, topi.nn.attention(*tensors, causal=causal)]
+
+
+def _tiles_of_attention(kernel):
+    row = _tiles_of(kernel)
+    why = kernel.report()["generator"]["why"]
+    assert why.startswith("an untouched attention, whose scores are not stored: "), why
+    return row
+
+
+# A warpgroup has 64 queries: 64x128x16 for each 16 numbers of a key, then 64 x width x 16 for each 16 of 128 keys. A score takes a
+# multiply-add, an exponential, a maximum, a sum and half a conversion; of the 64 that a thread has these are 288.
+@pytest.mark.parametrize(("width", "products", "most"), [(64, 12, 510), (128, 16, 560)])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_hopper_attends_by_whole_warpgroups(daemon, width, products, most, causal, dtype):
+    kernel = _compiled(daemon, _attention(4096, 4096, width, causal, dtype))
+    row = _tiles_of_attention(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
+    assert loop.kinds["HGMMA"] == products == loop.arithmetic, loop.kinds
+    assert len(loop.opcodes) <= most, loop.kinds
+    assert loop.kinds["MUFU"] == 66, loop.kinds
+    for memory in ("LDG", "STG", "LDS", "STL", "LDL"):
+        assert loop.kinds[memory] == 0, loop.kinds
+
+
+# Each warp has 16 queries and 64 keys; K and V come from shared memory by ldmatrix, and are copied in the background.
+@pytest.mark.parametrize(("arch", "width", "products", "share"), [
+    ("sm_80", 64, 64, 0.16), ("sm_80", 128, 128, 0.21), ("sm_89", 64, 64, 0.16), ("sm_120", 64, 64, 0.13), ("sm_120", 128, 128, 0.2)])
+def test_older_processors_attend_by_warps(daemon, arch, width, products, share):
+    kernel = _compiled(daemon, _attention(4096, 4096, width), arch=arch)
+    row = _tiles_of_attention(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
+    assert loop.kinds["HMMA"] == products == loop.arithmetic, loop.kinds
+    assert loop.share > share, loop.kinds
+    assert loop.kinds["STG"] == loop.kinds["STL"] == 0 and loop.kinds["LDSM"] > 0, loop.kinds
+
+
+@pytest.mark.parametrize("width", [64, 128, 256])
+def test_blackwell_attends_by_tiles(daemon, width):
+    kernel = _compiled(daemon, _attention(4096, 4096, width, causal=True), arch="sm_100")
+    _tiles_of_attention(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    assert loop.kinds["UTCHMMA"] == loop.arithmetic >= 12, loop.kinds
+    assert loop.kinds["STL"] == 0, loop.kinds
+
+
+# One query for each head, keys that are no whole parts, lengths that the call brings.
+@pytest.mark.parametrize("options", [
+    {"queries": 1, "keys": 4096}, {"queries": 300, "keys": 333, "causal": True}, {"queries": te.var("n"), "keys": te.var("m"), "causal": True}])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_attention_of_any_length_stores_no_scores(daemon, options, arch):
+    kernel = _compiled(daemon, _attention(width=64, **options), arch=arch)
+    _tiles_of_attention(kernel)
+    text = kernel.source("tile")
+    assert text.count("store") == 1, text
+
+
+# CUDA C has all scores in memory, which are more than 4 GiB here: ptxas (13.0) once fell at such places on sm_120.
+def test_attention_of_float32_and_long_rows_compiles_everywhere(daemon):
+    for dtype, arch in [("float32", "sm_90"), ("float16", "sm_120")]:
+        kernel = _compiled(daemon, _attention(4096, 4096, 64, dtype=dtype), arch=arch)
+        launches = [row["name"] for row in kernel.report()["kernels"] if row["name"] != "kiln_tile_0"]
+        assert len(launches) >= 3, launches
