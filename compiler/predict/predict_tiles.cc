@@ -25,7 +25,8 @@ using tile::ValueId;
 
 constexpr double kLaunchSeconds = 2e-6;  // what a launch takes: estimated
 constexpr double kLanes = 128;           // elements that instructions started in a cycle compute
-// Of exp2 and divisions (CUDA C++ programming guide, throughput of native arithmetic instructions).
+// Of exponentials, roots, divisions and the like (CUDA C++ programming guide, throughput of native
+// arithmetic instructions).
 constexpr double kFunctionLanes = 16;
 constexpr int64_t kWarpgroupRows = 64;  // that a product of whole warpgroups has at least
 constexpr int64_t kMostLookedAt = 64;   // parts of an axis
@@ -94,8 +95,7 @@ class Tiles {
   }
   void add(const tile::Apply& apply, const Instruction& each, TileWork& work) {
     add_elements(result(each), work);
-    if (apply.function == Operator::Exp2 || apply.function == Operator::Div)
-      work.functions += static_cast<double>(result(each).count());
+    if (is_function(apply.function)) work.functions += static_cast<double>(result(each).count());
     keep_place(apply.function, each);
   }
   void add(const tile::Reduce&, const Instruction& each, TileWork& work) const {
@@ -132,6 +132,10 @@ class Tiles {
   void add(const tile::Store&, const Instruction&, TileWork&) {}
   void add(const tile::Reshape&, const Instruction&, TileWork&) {}
   void add(const tile::Broadcast&, const Instruction&, TileWork&) {}
+
+  static bool is_function(Operator function) {
+    return function == Operator::Div || (function >= Operator::Exp && function <= Operator::Tanh);
+  }
 
   /// Where loops begin and end is computed with such.
   static bool is_place(const tile::TileType& type) {

@@ -50,7 +50,13 @@ class FunctionWriter {
       case Operator::Fma: return rounded(kFma);
       case Operator::Min: return flagged(kMinF, kWithNan);
       case Operator::Max: return flagged(kMaxF, kWithNan);
+      case Operator::Sqrt: return rounded(kSqrt);
       case Operator::Exp2: return flagged(kExp2, kFlushSubnormal);
+      case Operator::Rsqrt: return flagged(kRsqrt, kKeepSubnormal);
+      // At most 2 ulp, as their specification says of them where it is not asked for less.
+      case Operator::Exp: return plain(kExp);
+      case Operator::Log: return plain(kLog);
+      case Operator::Tanh: return plain(kTanH);
       case Operator::Negative: return plain(kNegF);
       default: KILN_CHECK(false);
     }

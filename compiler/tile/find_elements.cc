@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/tile/composed.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -12,8 +13,7 @@ using namespace language;
 
 namespace {
 
-// Each stage may read the one before it twice, so that they grow as powers of two.
-constexpr int kMostLookedAt = 10'000;
+constexpr int kMostLookedAt = 10'000;  // expressions: an instruction for each
 
 }  // namespace
 
@@ -171,7 +171,9 @@ void ElementFinder::look_at(ExprId expr, const Renamed& renamed) {
     look_at_reduction(*reduction, expression.type, renamed);
   } else if (const auto* read = std::get_if<Read>(&expression.node)) {
     const Element element = element_of(*read, renamed);
-    if (!is_placeholder(read->tensor))
+    // What is read again at the same place is the same.
+    const bool is_new = stages_.emplace(read->tensor, element.axes).second;
+    if (is_new && !is_placeholder(read->tensor))
       look_at(compute_of(read->tensor.stage).bodies[0], renamed_of(element));
   } else if (const auto* cast = std::get_if<CastTo>(&expression.node)) {
     look_at_cast(*cast, expression.type, renamed);
@@ -180,7 +182,7 @@ void ElementFinder::look_at(ExprId expr, const Renamed& renamed) {
     const Operator function = tile_function(operation->op);
     DType type = definition_.expressions[last].type;
     if (type == DType::Int64) type = DType::Int32;
-    if (!is_known(function, type) || !is_exact(function)) {
+    if (!is_known(function, type) && !(is_composed(function) && type == DType::Float32)) {
       if (number_of(expr)) return;
       refuse_form("{} is not done on tiles", row_of(operation->op).spelling);
     }

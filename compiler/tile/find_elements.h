@@ -2,7 +2,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/language/evaluate/scalar.h"
@@ -83,6 +85,7 @@ class ElementFinder {
   void add_axis(Element& element, language::AxisId axis, language::ExprId extent) const;
 
   int looked_at_ = 0;
+  std::set<std::pair<language::TensorId, std::vector<language::AxisId>>> stages_;  // looked at
 };
 
 }  // namespace kiln::tile

@@ -66,14 +66,18 @@ bool is_known(Operator function, DType type) {
     case Operator::Select: return is_computed(type);
     case Operator::Div:
     case Operator::Fma:
-    case Operator::Exp2: return type == DType::Float32;
+    case Operator::Exp:
+    case Operator::Exp2:
+    case Operator::Log:
+    case Operator::Sqrt:
+    case Operator::Rsqrt:
+    case Operator::Tanh: return type == DType::Float32;
     case Operator::And:
     case Operator::Or:
     case Operator::Not: return type == DType::Bool;
     default: return false;
   }
 }
-bool is_exact(Operator function) { return function != Operator::Exp2; }
 
 std::string unaligned_rows(const Program& program) {
   // Threads move other rows element by element: then the loop is slower than that of the CUDA C,

@@ -191,8 +191,6 @@ bool is_tile_type(DType type);
 
 /// Whether Apply knows a function whose operands are of this type, a choice's second and third.
 bool is_known(language::Operator function, DType type);
-/// Whether its results are the same on every machine, too.
-bool is_exact(language::Operator function);
 
 /// Why rows of its tensors are not copied without threads, which takes that each begins at a
 /// multiple of 16 bytes; empty where all are.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/language/text/text_names.h"
+#include "compiler/tile/composed.h"
 #include "compiler/tile/verify.h"
 
 namespace kiln::tile {
@@ -108,8 +109,10 @@ std::vector<ValueId> ProgramWriter::loop(For loop, const std::vector<ValueId>& f
   add_all(instruction.results);
   add_all(loop.carried);
   std::vector<Instruction>* const around = std::exchange(body_, &loop.body);
+  const auto known_around = std::exchange(known_, {});
   loop.yields = body(loop.carried);
   body_ = around;
+  known_ = known_around;
   const std::vector<ValueId> results = instruction.results;
   instruction.what = std::move(loop);
   body_->push_back(std::move(instruction));
@@ -229,8 +232,13 @@ ValueId ProgramWriter::value_of(const Sheet& sheet, ExprId expr, const Renamed& 
       return load(element, last, extents);
     };
     if (finder_.is_placeholder(read->tensor)) return spread(sheet, element, loaded);
-    return value_of(sheet, finder_.compute_of(read->tensor.stage).bodies[0],
-                    finder_.renamed_of(element));
+    const std::tuple key(read->tensor, element.axes, tiled_axes(sheet));
+    const auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
+    const ValueId value = value_of(sheet, finder_.compute_of(read->tensor.stage).bodies[0],
+                                   finder_.renamed_of(element));
+    known_[key] = value;
+    return value;
   }
   if (const auto* conversion = std::get_if<CastTo>(&expression.node))
     return cast(expression.type, value_of(sheet, conversion->operand, renamed));
@@ -241,6 +249,7 @@ ValueId ProgramWriter::value_of(const Sheet& sheet, ExprId expr, const Renamed& 
   std::vector<ValueId> operands;
   for (const ExprId operand : operation->operands)
     operands.push_back(value_of(sheet, operand, renamed));
+  if (is_composed(operation->op)) return compose(*this, operation->op, operands[0]);
   return apply(tile_function(operation->op), std::move(operands), type.element);
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -85,6 +86,9 @@ class ProgramWriter {
   Program program_;
   std::vector<Instruction>* body_ = &program_.body;
   std::map<language::AxisId, AxisId> numbers_;
+  // Stages, read at these axes for a tile of these, in the body that is written.
+  using Axes = std::vector<language::AxisId>;
+  std::map<std::tuple<language::TensorId, Axes, Axes>, ValueId> known_;
 };
 
 }  // namespace kiln::tile

@@ -127,7 +127,12 @@ TEST_F(TileBytecode, OfWhatIsDoneInFloat32Alone) {
   t1 = divide t0, t0
   t2 = fma t1, t0, t0
   t3 = exp2 t2
-  store v1[b, i] = t3
+  t4 = exp t3
+  t5 = log t4
+  t6 = sqrt t5
+  t7 = rsqrt t6
+  t8 = tanh t7
+  store v1[b, i] = t8
 }
 )");
 }

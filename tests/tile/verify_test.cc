@@ -62,7 +62,7 @@ constexpr Broken kBroken[] = {
     {"t9 = add t1, t8", "t9 = add t1", "add takes 2 operands, but got 1"},
     {"t9 = add t1, t8", "t9 = add t1, t7",
      "add takes tiles of one type, but got float32[8, 8] and float32[1, 8]"},
-    {"t9 = add t1, t8", "t9 = exp t1", "exp is not done element by element on tiles of float32"},
+    {"t9 = add t1, t8", "t9 = sin t1", "sin is not done element by element on tiles of float32"},
     {"t9 = add t1, t8", "t12 = cast float16 t1\n  t13 = divide t12, t12\n  t9 = add t1, t8",
      "divide is not done element by element on tiles of float16; cast them first"},
     {"t9 = add t1, t8", "t9 = select t1, t1, t8",
