@@ -96,12 +96,17 @@ std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::st
 std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
   if (std::ranges::count(kOfProducts, arch) == 0)
     refuse("Tile IR is used for {}, not for {}", fmt::join(kOfProducts, ", "), arch);
-  const tile::BlockShape shape = tile::block_shape(kernel);
-  Tiled tiled{tile::contraction(kernel, shape), shape.warps, ""};
-  require_sums_in_range(tiled.program);
-  tiled.what = fmt::format("{}, in blocks of {} x {} with {} steps at once", kind_of(tiled.program),
-                           shape.rows, shape.columns, shape.steps);
-  return {std::move(tiled)};
+  constexpr size_t kMostTried = 2;
+  std::vector<Tiled> tiled;
+  for (const tile::BlockShape& shape : tile::block_shapes(kernel)) {
+    if (tiled.size() == kMostTried) break;
+    tile::Program program = tile::contraction(kernel, shape);
+    require_sums_in_range(program);
+    std::string what = fmt::format("{}, in blocks of {} x {} with {} steps at once",
+                                   kind_of(program), shape.rows, shape.columns, shape.steps);
+    tiled.push_back({std::move(program), shape.warps, std::move(what)});
+  }
+  return tiled;
 }
 
 std::vector<Tiled> candidates_of(const language::Kernel& kernel, const std::string& arch) {

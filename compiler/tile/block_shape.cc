@@ -106,64 +106,95 @@ int64_t step_of(const Product& product, const BlockShape& shape, std::span<const
   return axis == product.sum() ? shape.steps : 1;
 }
 
-BlockShape block_shape(const Kernel& kernel) {
-  ProductFinder finder(kernel.definition);
-  const Product product = finder.find();
-  const auto extent = [&](language::AxisId axis) {
-    return extent_or_guess(kernel.definition, finder, axis);
-  };
-  const auto parts = [&](language::AxisId axis, int64_t step) {
-    const int64_t whole = (extent(axis) + step - 1) / step;
-    return static_cast<double>(whole);
-  };
-  const auto blocks_of = [&](const BlockShape& shape) {
-    const std::vector<int64_t> steps = row_steps(kernel.definition, finder, product, shape.rows);
+namespace {
+
+/// Shapes for the product of a kernel.
+class Chooser {
+ public:
+  explicit Chooser(const Kernel& kernel)
+      : definition_(kernel.definition),
+        finder_(kernel.definition),
+        product_(finder_.find()),
+        factor_(kernel.definition.type_of(product_.rows.tensor)) {}
+
+  /// The first that has enough blocks, then those that are smaller.
+  std::vector<BlockShape> run() const {
+    const bool is_twice = has_sums_twice(factor_);
+    std::vector<BlockShape> shapes;
+    for (const BlockShape& candidate : std::span(kShapes).subspan(is_twice ? 1 : 0)) {
+      const bool is_last = candidate.rows == 64 && candidate.columns == 64;
+      if (shapes.empty() && !is_last && blocks_of(candidate) < kFewBlocks) continue;
+      shapes.push_back(fitted(candidate));
+    }
+    return shapes;
+  }
+
+ private:
+  int64_t extent(language::AxisId axis) const {
+    return extent_or_guess(definition_, finder_, axis);
+  }
+  double parts(language::AxisId axis, int64_t step) const {
+    return static_cast<double>((extent(axis) + step - 1) / step);
+  }
+  double blocks_of(const BlockShape& shape) const {
+    const std::vector<int64_t> steps = row_steps(definition_, finder_, product_, shape.rows);
     double blocks = 1;
-    for (const language::AxisId axis : product.axes)
-      blocks *= parts(axis, step_of(product, shape, steps, axis));
+    for (const language::AxisId axis : product_.axes)
+      blocks *= parts(axis, step_of(product_, shape, steps, axis));
     return blocks;
-  };
-  const DType factor = kernel.definition.type_of(product.rows.tensor);
-  const bool is_twice = has_sums_twice(factor);
-  BlockShape shape;
-  for (const BlockShape& candidate : std::span(kShapes).subspan(is_twice ? 1 : 0)) {
-    shape = candidate;
-    if (blocks_of(shape) >= kFewBlocks) break;
   }
-  shape.steps = kStepBytes / size_of(factor);
-  // A factor of 32 bits that does not go along its sums is turned by threads, at the same cost for
-  // twice as many steps (sm_90: 109 instructions for 4 matrix instructions of 64 x 256, or for 8).
-  const bool are_along =
-      product.rows.axes.back() == product.sum() && product.columns.axes.back() == product.sum();
-  if (factor == DType::Float32 && !are_along) shape.steps *= 2;
-  if (is_twice && shape.rows == kShapes[1].rows) {
-    shape.warps = 8;
-    // Rows of the factor that go along its sums need no turning, which takes registers, too.
-    if (product.rows.axes.back() != product.sum()) shape.steps /= 2;
+  bool goes_along_sums(const Element& element) const {
+    return element.axes.back() == product_.sum();
   }
-  const BlockShape full = shape;
-  int64_t rows = 1;
-  double places = 1;  // of a window, of which each has its part of the loop
-  for (const language::AxisId axis : product.row_axes)
-    rows = std::min(rows * extent(axis), shape.rows);
-  for (const language::AxisId axis : std::span(product.sums).first(product.sums.size() - 1))
-    places *= parts(axis, 1);
-  shape.rows = shortened(shape.rows, rows);
-  shape.columns = shortened(shape.columns, extent(product.column));
-  // tileiras (13.5) unrolls shorter loops, which then fetch nothing ahead and take it seconds.
-  constexpr double kFewParts = 12;
-  if (places * parts(product.sum(), shape.steps) < kFewParts &&
-      places * parts(product.sum(), shape.steps / 2) >= kFewParts)
-    shape.steps /= 2;
-  shape.steps = shortened(shape.steps, extent(product.sum()));
-  if (product.rows.window && product.rows.window->inside.empty() && places > 1) {
-    // Tiles that end where the channels do can be copied without threads.
-    const int64_t divisor = extent(product.sum()) & -extent(product.sum());
-    if (divisor >= kLeast * 2) shape.steps = std::min(shape.steps, divisor);
+
+  /// With steps for the type, and no larger than the product.
+  BlockShape fitted(BlockShape shape) const {
+    shape.steps = kStepBytes / size_of(factor_);
+    // A factor of 32 bits that does not go along its sums is turned by threads, at the same cost
+    // for twice as many steps (sm_90: 109 instructions for 4 matrix instructions of 64 x 256, or
+    // for 8).
+    const bool are_along = goes_along_sums(product_.rows) && goes_along_sums(product_.columns);
+    if (factor_ == DType::Float32 && !are_along) shape.steps *= 2;
+    if (has_sums_twice(factor_) && shape.rows == kShapes[1].rows) {
+      shape.warps = 8;
+      // Rows of the factor that go along its sums need no turning, which takes registers, too.
+      if (!goes_along_sums(product_.rows)) shape.steps /= 2;
+    }
+    const BlockShape full = shape;
+    int64_t rows = 1;
+    double places = 1;  // of a window, of which each has its part of the loop
+    for (const language::AxisId axis : product_.row_axes)
+      rows = std::min(rows * extent(axis), shape.rows);
+    for (const language::AxisId axis : std::span(product_.sums).first(product_.sums.size() - 1))
+      places *= parts(axis, 1);
+    shape.rows = shortened(shape.rows, rows);
+    shape.columns = shortened(shape.columns, extent(product_.column));
+    // tileiras (13.5) unrolls shorter loops, which then fetch nothing ahead and take it seconds.
+    constexpr double kFewParts = 12;
+    if (places * parts(product_.sum(), shape.steps) < kFewParts &&
+        places * parts(product_.sum(), shape.steps / 2) >= kFewParts)
+      shape.steps /= 2;
+    shape.steps = shortened(shape.steps, extent(product_.sum()));
+    if (product_.rows.window && product_.rows.window->inside.empty() && places > 1) {
+      // Tiles that end where the channels do can be copied without threads.
+      const int64_t divisor = extent(product_.sum()) & -extent(product_.sum());
+      if (divisor >= kLeast * 2) shape.steps = std::min(shape.steps, divisor);
+    }
+    const bool is_full = shape.rows == full.rows && shape.columns == full.columns;
+    if (!is_full) shape.warps = 0;
+    return shape;
   }
-  const bool is_full = shape.rows == full.rows && shape.columns == full.columns;
-  if (!is_full) shape.warps = 0;
-  return shape;
-}
+
+  const Definition& definition_;
+  ProductFinder finder_;
+  const Product product_;
+  const DType factor_;
+};
+
+}  // namespace
+
+std::vector<BlockShape> block_shapes(const Kernel& kernel) { return Chooser(kernel).run(); }
+
+BlockShape block_shape(const Kernel& kernel) { return block_shapes(kernel)[0]; }
 
 }  // namespace kiln::tile

@@ -17,8 +17,11 @@ struct BlockShape {
   int warps = 0;
 };
 
-/// A shape by how many blocks the sizes give, as far as they are known. Throws Unsupported
-/// TILE_FORM with the reason where the kernel is no contraction.
+/// Shapes by how many blocks the sizes give, as far as they are known, the best first; others have
+/// fewer sums in a block, and so more registers for each. Throws Unsupported TILE_FORM with the
+/// reason where the kernel is no contraction.
+std::vector<BlockShape> block_shapes(const language::Kernel& kernel);
+/// The best.
 BlockShape block_shape(const language::Kernel& kernel);
 
 /// How many places of each of the row axes a block has, whose product is `rows`.

@@ -100,6 +100,24 @@ def test_what_is_made_of_the_sums_is_part_of_the_kernel(daemon):
     assert "cast bfloat16" in text and text.count("store") == 1, text
 
 
+# Each reads the sum several times. What spills in blocks of 128 x 256 is done in blocks of 128 x 128.
+@pytest.mark.parametrize("function", [
+    pytest.param(lambda x: x * 0.5 * (1.0 + te.erf(x * 0.70710678)), id="gelu"),
+    pytest.param(lambda x: 0.5 * x * (1.0 + te.tanh(0.7978846 * (x + 0.044715 * x * x * x))), id="gelu of tanh"),
+    pytest.param(lambda x: x * te.sigmoid(x), id="silu"),
+    pytest.param(lambda x: te.if_then_else(x > 0.0, x, x * 0.1), id="leaky relu")])
+@pytest.mark.parametrize(("arch", "most"), [("sm_90", 18), ("sm_100", 15)])
+def test_functions_of_sums_are_part_of_the_kernel(daemon, function, arch, most):
+    a, b, sums = _product(4096, 4096, 4096, "bfloat16")
+    x = te.compute((4096, 4096), lambda i, j: sums[i, j] * 0.125, "X")
+    kernel = _compiled(daemon, [a, b, te.compute((4096, 4096), lambda i, j: function(x[i, j]).astype("bfloat16"), "C")], arch=arch)
+    row = _tiles_of(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
+    assert loop.arithmetic == 4 and len(loop.opcodes) <= most * 4, loop.kinds
+    assert kernel.source("tile").count("mma") == 1
+
+
 def _convolution(size, channels, filters, padding=1, stride=1, window=3, dtype="bfloat16", images=32):
     """Of images with channels last, with a bias and relu."""
     x = te.placeholder((images, size, size, channels), dtype, "X")
