@@ -19,14 +19,14 @@ def _compiled(daemon, tensors, arch="sm_90", **options):
         pytest.skip(f"no NVRTC here: {error.message}")
 
 
-def _tiles_of(kernel):
+def _tiles_of(kernel, most_spilled=0):
     """What the report says of the code made of tiles."""
     generator = kernel.report()["generator"]
     if "pip install nvidia-cuda-tileiras" in generator["why"]:
         pytest.skip(f"no tileiras here: {generator['why']}")
     assert generator["name"] == "Tile IR", generator
     [row] = [row for row in kernel.report()["kernels"] if row["name"] == "kiln_tile_0"]
-    assert row["spill_bytes"] == 0
+    assert row["spill_bytes"] <= most_spilled and row["main_loop"]["spills"] == 0
     return row
 
 
@@ -111,7 +111,7 @@ def test_functions_of_sums_are_part_of_the_kernel(daemon, function, arch, most):
     a, b, sums = _product(4096, 4096, 4096, "bfloat16")
     x = te.compute((4096, 4096), lambda i, j: sums[i, j] * 0.125, "X")
     kernel = _compiled(daemon, [a, b, te.compute((4096, 4096), lambda i, j: function(x[i, j]).astype("bfloat16"), "C")], arch=arch)
-    row = _tiles_of(kernel)
+    row = _tiles_of(kernel, most_spilled=8)
     loop = main_loop(daemon, "kiln_tile_0")
     compare(row["main_loop"], loop)
     assert loop.arithmetic == 4 and len(loop.opcodes) <= most * 4, loop.kinds
