@@ -27,7 +27,9 @@ y = topi.nn.relu(topi.nn.conv2d(x, w, strides=1, padding=1))
 f = tvm.build([x, w, y])
 ```
 
-Shapes may be symbolic. Tensors broadcast as numpy's; a number stands for a tensor without dimensions.
+Shapes may be symbolic. Tensors broadcast as numpy's; a number stands for a tensor without dimensions. Products, convolutions, sums,
+softmax and layer_norm of float16 and bfloat16 are computed in float32 and rounded once, unless `out_dtype` asks for another type; a
+`te.sum` adds up in the type of what it is given.
 `topi.generic`, `topi.x86` and `topi.cuda` have any `schedule_*`: each gives a schedule without steps, which the
 compiler fills in.
 

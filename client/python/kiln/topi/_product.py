@@ -8,6 +8,7 @@ from .._expressions import reduce
 from .._expressions.text import shape_text
 from ._common import normal_axis, same_size, tensor
 from ._shape import squeeze
+from ._short import rounded, sums_in_float32, wide_of
 
 __all__ = []
 
@@ -45,6 +46,7 @@ def agree(where, a, d, b, e, stretches=False):
 
 
 @_export
+@sums_in_float32
 def matmul(a, b, transp_a=False, transp_b=False, out_dtype=None, transpose_a=False, transpose_b=False):
     """a @ b as numpy.matmul has it, each transposed first if asked."""
     transp_a, transp_b = transp_a or transpose_a, transp_b or transpose_b
@@ -70,6 +72,7 @@ def _without(product, axis):
 
 
 @_export
+@sums_in_float32
 def batch_matmul(x, y, transpose_a=False, transpose_b=True, out_dtype=None):
     """As nn.batch_matmul."""
     x, y = tensor(x, "topi.nn.batch_matmul"), tensor(y, "topi.nn.batch_matmul")
@@ -145,7 +148,8 @@ def einsum(subscripts, *operands):
     dtype = operands[0].dtype
     for each in operands[1:]:
         dtype = dtypes.promoted(dtype, each.dtype)
-    operands = [views.cast(each, dtype) for each in operands]
+    wide = wide_of(dtype)
+    operands = [views.cast(each, wide) for each in operands]
     summed = [letter for letter in sizes if letter not in result]
 
     def body(*index):
@@ -158,9 +162,10 @@ def einsum(subscripts, *operands):
             product = factor if product is None else product * factor
         return reduce.sum(product, axis=axes)
 
-    return define.compute(
+    sums = define.compute(
         [sizes[letter][0] for letter in result], body, name="T_einsum", varargs_names=list(result)
     )
+    return sums if wide == dtype else rounded(sums, dtype)
 
 
 def _without_dots(text, operands):

@@ -8,6 +8,7 @@ from .._expressions import arithmetic, reduce, size_math
 from .._expressions.arithmetic import apply, as_expr, cast
 from ._common import empty, is_empty, normal_axes, normal_axis, tensor
 from ._shape import reshape
+from ._short import computed_in_float32
 
 __all__ = []
 
@@ -41,6 +42,8 @@ def _export(name, doc, prepare=as_expr):
             lambda read, axes, _: getattr(reduce, name)(prepare(read), axis=axes),
         )  # fmt: skip
 
+    if name == "sum":
+        reduction = computed_in_float32(reduction)
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = f"{doc} over dimensions, all of them by default."
     globals()[name] = public(reduction)

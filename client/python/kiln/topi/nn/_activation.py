@@ -4,6 +4,7 @@ from ..._base.error import public
 from ..._definitions import views
 from ..._definitions.built_in import operator
 from .._common import normal_axis, tensor
+from .._short import computed_in_float32
 
 __all__ = []
 
@@ -62,6 +63,7 @@ _simple("hard_sigmoid", "x / 6 + 0.5, kept between 0 and 1.")
 
 
 @_export
+@computed_in_float32
 def softmax(x, axis=-1):
     """exp(x) over its sum along `axis`."""
     return operator("softmax")(tensor(x, "topi.nn.softmax"), axis=axis, name="T_softmax")
@@ -74,6 +76,7 @@ def softmax_common(x, axis, use_fast_exp):
 
 
 @_export
+@computed_in_float32
 def log_softmax(x, axis=-1):
     """The logarithm of softmax."""
     return operator("log_softmax")(tensor(x, "topi.nn.log_softmax"), axis=axis, name="T_log_softmax")

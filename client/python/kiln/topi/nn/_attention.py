@@ -7,6 +7,7 @@ from ..._expressions.arithmetic import apply, cast, constant
 from ..._expressions.text import shape_text
 from .._common import same_size, tensor
 from .._product import matmul, transposed
+from .._short import wide_of
 from ._activation import softmax
 
 __all__ = ["attention"]
@@ -33,8 +34,7 @@ def attention(query, key, value, causal=False, scale=None):
             "have one dimension -2",
         )
     dtype = dtypes.promoted(dtypes.promoted(query.dtype, key.dtype), value.dtype)
-    is_short = dtype in ("float16", "bfloat16")
-    wide = "float32" if is_short else dtype
+    wide = wide_of(dtype)
     looks = matmul(query, transposed(key, True), out_dtype=wide)
     later = key.shape[-2] - query.shape[-2]
     factor = constant(scale, wide) if scale is not None else apply("rsqrt", cast(wide, query.shape[-1]))
@@ -44,7 +44,6 @@ def attention(query, key, value, causal=False, scale=None):
         return apply("select", i[-1] <= i[-2] + later, scaled, constant(float("-inf"), wide)) if causal else scaled
 
     weights = softmax(define.compute(looks.shape, look, name="T_looks"))
-    if not is_short:
+    if wide == dtype:
         return matmul(weights, value)
-    sums = matmul(views.cast(weights, dtype), views.cast(value, dtype), out_dtype=wide)
-    return define.compute(sums.shape, lambda *i: cast(dtype, sums(*i)), name="T_attention")
+    return matmul(views.cast(weights, dtype), views.cast(value, dtype))

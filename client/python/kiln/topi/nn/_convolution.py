@@ -7,6 +7,7 @@ from ..._expressions.text import shape_text, text
 from .._common import constant_int, tensor
 from .._product import as_type
 from .._shape import squeeze, transpose
+from .._short import sums_in_float32
 from ._padding import padded, per_dimension, sides
 
 __all__ = []
@@ -92,6 +93,7 @@ def conv1d(data, kernel, strides=1, padding="VALID", dilation=1, data_layout="NC
 
 
 @_export
+@sums_in_float32
 def conv1d_ncw(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=None):
     """As conv1d with data_layout "NCW"."""
     where = "topi.nn.conv1d_ncw"
@@ -104,6 +106,7 @@ def conv1d_ncw(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=N
 
 
 @_export
+@sums_in_float32
 def conv1d_nwc(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=None):
     """As conv1d with data_layout "NWC"."""
     where = "topi.nn.conv1d_nwc"
@@ -154,6 +157,7 @@ def _images(name, data, kernel, channels, rows, window, out_dtype, groups=1):
 
 
 @_export
+@sums_in_float32
 def conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (n, c, h, w) and filters (m, c, r, s)."""
     data, kernel, numbers = _images(
@@ -163,6 +167,7 @@ def conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
 
 
 @_export
+@sums_in_float32
 def conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (n, h, w, c) and filters (r, s, c, m)."""
     data, kernel, numbers = _images(
@@ -178,6 +183,7 @@ def conv2d_winograd_nhwc(data, weight, strides=1, padding=0, dilation=1, out_dty
 
 
 @_export
+@sums_in_float32
 def conv2d_hwcn(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (h, w, c, n) and filters (r, s, c, m); the result is (h, w, m, n)."""
     data, kernel, numbers = _images(
@@ -188,6 +194,7 @@ def conv2d_hwcn(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
 
 
 @_export
+@sums_in_float32
 def group_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, groups=1, out_dtype=None):
     """conv2d_nchw in groups: filters (m, c / groups, r, s), each for the channels of its group."""
     where = "topi.nn.group_conv2d_nchw"
@@ -217,6 +224,7 @@ def group_conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, groups=1, 
 
 
 @_export
+@sums_in_float32
 def depthwise_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """Data (n, c, h, w), each channel with the q filters of its own: (c, q, r, s) gives c * q channels."""
     data, kernel, numbers = _images(
@@ -226,6 +234,7 @@ def depthwise_conv2d_nchw(Input, Filter, stride=1, padding=0, dilation=1, out_dt
 
 
 @_export
+@sums_in_float32
 def depthwise_conv2d_nhwc(Input, Filter, stride=1, padding=0, dilation=1, out_dtype=None):
     """As depthwise_conv2d_nchw with data (n, h, w, c) and filters (r, s, c, q)."""
     data, kernel, numbers = _images(

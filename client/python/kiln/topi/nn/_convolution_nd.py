@@ -11,6 +11,7 @@ from ..._expressions.arithmetic import apply, cast
 from ..._expressions.text import text
 from .._common import constant_int, tensor
 from .._shape import transpose
+from .._short import sums_in_float32
 from ._convolution import _check_channels, _in_layout, _layout_error, _operands, _window, conv2d_nchw
 from ._convolution import depthwise_conv2d_nchw
 from ._padding import per_dimension, sides
@@ -30,6 +31,7 @@ def _groups_of(kernel_outputs, groups, where):
     return groups
 
 
+@sums_in_float32
 def _convolved(data, kernel, window, groups, out_dtype, name):
     """Data (n, c, *sizes) and filters (m, c / groups, *windows)."""
     where = f"topi.nn.{name}"

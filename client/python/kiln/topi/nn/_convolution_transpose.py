@@ -6,6 +6,7 @@ from ..._definitions.built_in import operator
 from ..._expressions import reduce
 from ..._expressions.arithmetic import apply, cast
 from .._common import tensor
+from .._short import sums_in_float32
 from ._convolution import _check_channels, _operands
 from ._convolution_nd import _groups_of
 from ._padding import per_dimension, sides
@@ -18,6 +19,7 @@ def _export(function):
     return public(function)
 
 
+@sums_in_float32
 def _transposed(data, kernel, strides, padding, output_padding, groups, out_dtype, name):
     """Data (n, c, *sizes) and filters (c, m / groups, *windows)."""
     where = f"topi.nn.{name}"

@@ -10,6 +10,7 @@ from .. import _elementwise, _product, _reduction
 from .._common import normal_axis, tensor
 from .._gather import take
 from .._product import agree, as_type, transposed
+from .._short import sums_in_float32
 
 __all__ = []
 
@@ -20,6 +21,7 @@ def _export(function):
 
 
 @_export
+@sums_in_float32
 def dense(data, weight, bias=None, out_dtype=None, auto_scheduler_rewritten_layout="", meta_schedule_original_shape=None):
     """data @ weight.T + bias; the weight has a row for each output."""
     data, weight = tensor(data, "topi.nn.dense"), tensor(weight, "topi.nn.dense")

@@ -9,6 +9,7 @@ from .. import _elementwise
 from .._common import normal_axes, normal_axis, tensor
 from .._reduction import mean as mean_of, sum as sum_of, variance
 from .._shape import reshape
+from .._short import computed_in_float32
 from ._dense import of_channel
 
 __all__ = []
@@ -95,6 +96,7 @@ def _scaled(data, gamma, beta, axis):
 
 
 @_export
+@computed_in_float32
 def layer_norm(data, gamma, beta, axis=-1, epsilon=1e-5):
     """To mean 0 and variance 1 along `axis` (one or several), then scaled by gamma and shifted by beta,
     which have the shape of these dimensions."""
@@ -143,6 +145,7 @@ def _over_several(data, gamma, beta, axes, epsilon):
 
 
 @_export
+@computed_in_float32
 def rms_norm(data, weight, axis=-1, epsilon=1e-5):
     """Divided by the root mean square along `axis`, then scaled."""
     where = "topi.nn.rms_norm"
