@@ -110,7 +110,8 @@ class Tiles {
       parts *= static_cast<double>(program_.axes[axis].parts(sizes_));
     const auto part_at = [&](ValueId value) {
       const int64_t step = program_.axes[loop.axes[0]].step;
-      return static_cast<double>((scalars_.at(value) + step - 1) / step);
+      const int64_t part = (scalars_.at(value) + step - 1) / step;
+      return static_cast<double>(part);
     };
     if (loop.until) parts = std::clamp(part_at(*loop.until), 0.0, parts);
     if (loop.from) parts = std::max(parts - std::max(part_at(*loop.from), 0.0), 0.0);

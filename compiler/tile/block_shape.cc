@@ -134,7 +134,8 @@ class Chooser {
     return extent_or_guess(definition_, finder_, axis);
   }
   double parts(language::AxisId axis, int64_t step) const {
-    return static_cast<double>((extent(axis) + step - 1) / step);
+    const int64_t whole = (extent(axis) + step - 1) / step;
+    return static_cast<double>(whole);
   }
   double blocks_of(const BlockShape& shape) const {
     const std::vector<int64_t> steps = row_steps(definition_, finder_, product_, shape.rows);
