@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/ir/parse_expr.h"
+#include "compiler/tile/result_type.h"
 #include "compiler/tile/text.h"
 #include "compiler/tile/verify.h"
 #include "runtime/core/error.h"

@@ -9,88 +9,21 @@
 
 #include <fmt/ranges.h>
 
+#include "compiler/tile/result_type.h"
 #include "compiler/tile/tensor_floats.h"
-#include "runtime/core/error.h"
 
 namespace kiln::tile {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 20;  // of a tile; one of sums has 2^15
 
-template <typename... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  fail(ErrorKind::Internal, "TILE_PROGRAM", format, std::forward<Args>(args)...);
-}
-
-std::string text(const TileType& type) {
-  return fmt::format("{}[{}]", type.element, fmt::join(type.shape, ", "));
-}
-
 bool is_power_of_two(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
 void require_element(DType type, std::string_view of) {
   if (is_tile_type(type)) return;
-  refuse("{} has elements of {}; tiles have floats of 8, 16 and 32 bits, int8, uint8 and int32", of,
-         type);
-}
-
-const TileType& type_of(const Program& program, const Instruction& instruction, size_t operand) {
-  return program.values[instruction.operands[operand]];
-}
-
-void require_operands(const Instruction& instruction, std::string_view what, size_t count) {
-  if (instruction.operands.size() == count) return;
-  refuse("{} takes {} operands, but got {}", what, count, instruction.operands.size());
-}
-
-TileType type_of_mma(const Program& program, const Instruction& mma) {
-  require_operands(mma, "mma", 3);
-  const TileType& a = type_of(program, mma, 0);
-  const TileType& b = type_of(program, mma, 1);
-  const TileType& c = type_of(program, mma, 2);
-  const bool are_ints = is_factor_int(a.element) && is_factor_int(b.element);
-  const bool is_float_factor = is_factor_float(a.element) || a.element == DType::Float32;
-  const bool are_factors = are_ints || (is_float_factor && a.element == b.element);
-  const bool fits = are_factors && c.element == sum_type_of(a.element) && a.shape.size() == 2 &&
-                    b.shape.size() == 2 && a.shape[1] == b.shape[0] &&
-                    c.shape == std::vector<int64_t>{a.shape[0], b.shape[1]};
-  if (!fits) refuse("mma adds no product of {} and {} to {}", text(a), text(b), text(c));
-  return c;
-}
-
-TileType type_of_apply(const Program& program, const Apply& apply, const Instruction& each) {
-  const language::OperatorRow& row = language::row_of(apply.function);
-  require_operands(each, row.spelling, static_cast<size_t>(row.arity));
-  const TileType& last = type_of(program, each, each.operands.size() - 1);
-  if (!is_known(apply.function, last.element)) {
-    refuse("{} is not done element by element on tiles of {}{}", row.spelling, last.element,
-           is_known(apply.function, DType::Float32) ? "; cast them first" : "");
-  }
-  TileType wanted = last;
-  for (size_t i = 0; i < each.operands.size(); ++i) {
-    const bool is_choice = apply.function == language::Operator::Select && i == 0;
-    wanted.element = is_choice ? DType::Bool : last.element;
-    if (type_of(program, each, i) == wanted) continue;
-    refuse("{} takes tiles of one type, but got {} and {}", row.spelling,
-           text(type_of(program, each, i)), text(last));
-  }
-  const bool is_comparison = row.type_rule == language::TypeRule::Compare;
-  return {is_comparison ? DType::Bool : last.element, last.shape};
-}
-
-TileType type_of_reduce(const Program& program, const Reduce& reduce, const Instruction& each) {
-  require_operands(each, "reduce", 1);
-  TileType type = type_of(program, each, 0);
-  const language::CombinerRow& row = language::row_of(reduce.combiner);
-  const bool is_done = reduce.combiner == language::Combiner::Sum ||
-                       reduce.combiner == language::Combiner::Min ||
-                       reduce.combiner == language::Combiner::Max;
-  if (!is_done || (type.element != DType::Float32 && type.element != DType::Int32))
-    refuse("{} of {} is not done along a tile", row.spelling, type.element);
-  if (reduce.dimension >= type.shape.size())
-    refuse("the tile {} has no dimension {}", text(type), reduce.dimension);
-  type.shape[reduce.dimension] = 1;
-  return type;
+  refuse_program(
+      "{} has elements of {}; tiles have floats of 8, 16 and 32 bits, int8, uint8 and int32", of,
+      type);
 }
 
 class Verifier {
@@ -102,7 +35,7 @@ class Verifier {
       require_element(parameter.type, parameter.name);
     for (const Axis& axis : program_.axes) {
       if (!is_power_of_two(axis.step))
-        refuse("axis {} goes by {}, which is not a power of two", axis.name, axis.step);
+        refuse_program("axis {} goes by {}, which is not a power of two", axis.name, axis.step);
     }
     for (const View& view : program_.views)
       verify_view(view);
@@ -116,7 +49,7 @@ class Verifier {
     verify_all(program_.body);
     for (uint32_t i = 0; i < program_.parameters.size(); ++i) {
       if (program_.parameters[i].is_output && !stored_.contains(i))
-        refuse("output {} is not stored", program_.parameters[i].name);
+        refuse_program("output {} is not stored", program_.parameters[i].name);
     }
   }
 
@@ -124,15 +57,15 @@ class Verifier {
   static void verify_type(const TileType& type) {
     if (type.element != DType::Bool) require_element(type.element, "a tile");
     if (!std::ranges::all_of(type.shape, is_power_of_two))
-      refuse("the tile {} has an extent that is not a power of two", text(type));
-    if (type.count() > kMostElements) refuse("the tile {} is too large", text(type));
+      refuse_program("the tile {} has an extent that is not a power of two", text(type));
+    if (type.count() > kMostElements) refuse_program("the tile {} is too large", text(type));
   }
 
   void verify_view(const View& view) const {
     const Parameter& parameter = program_.parameters[view.parameter];
     if (view.tile.size() != parameter.shape.size()) {
-      refuse("{} has {} dimensions, but its view has tiles of {}", parameter.name,
-             parameter.shape.size(), view.tile.size());
+      refuse_program("{} has {} dimensions, but its view has tiles of {}", parameter.name,
+                     parameter.shape.size(), view.tile.size());
     }
     verify_type({parameter.type, view.tile});
     std::vector<uint32_t> sorted = view.order;
@@ -140,8 +73,8 @@ class Verifier {
     std::vector<uint32_t> all(view.tile.size());
     std::iota(all.begin(), all.end(), 0);
     if (sorted != all) {
-      refuse("the order [{}] of a view of {} does not name each dimension once",
-             fmt::join(view.order, ", "), parameter.name);
+      refuse_program("the order [{}] of a view of {} does not name each dimension once",
+                     fmt::join(view.order, ", "), parameter.name);
     }
   }
 
@@ -157,10 +90,11 @@ class Verifier {
   }
 
   void require_known(ValueId value) const {
-    if (value >= known_.size() || !known_[value]) refuse("t{} is used before it is made", value);
+    if (value >= known_.size() || !known_[value])
+      refuse_program("t{} is used before it is made", value);
   }
   void make_known(ValueId value) {
-    if (value >= known_.size() || made_[value]) refuse("t{} is made twice", value);
+    if (value >= known_.size() || made_[value]) refuse_program("t{} is made twice", value);
     known_[value] = made_[value] = true;
   }
 
@@ -171,43 +105,47 @@ class Verifier {
                          std::holds_alternative<Window>(each.what);
     for (const ValueId result : each.results) {
       if (tensor_floats_[result] && !is_read)
-        refuse("t{} is a factor in float32 that is no tile of an input", result);
+        refuse_program("t{} is a factor in float32 that is no tile of an input", result);
     }
     const bool is_mma = std::holds_alternative<Mma>(each.what);
     for (size_t i = 0; i < each.operands.size(); ++i) {
       const bool is_factor = is_mma ? i < 2 : is_reshape && tensor_floats_[each.results[0]];
       if (tensor_floats_[each.operands[i]] && !is_factor)
-        refuse("t{} is a factor in float32 and has another use", each.operands[i]);
+        refuse_program("t{} is a factor in float32 and has another use", each.operands[i]);
     }
   }
 
   const TileType& result_of(const Instruction& each) const {
-    if (each.results.size() != 1) refuse("an instruction has {} results", each.results.size());
+    if (each.results.size() != 1)
+      refuse_program("an instruction has {} results", each.results.size());
     return program_.values[each.results[0]];
   }
   void require_result(const Instruction& each, const TileType& type) const {
     if (result_of(each) != type)
-      refuse("t{} is {}, but is said to be {}", each.results[0], text(type), text(result_of(each)));
+      refuse_program("t{} is {}, but is said to be {}", each.results[0], text(type),
+                     text(result_of(each)));
   }
 
   void verify_one(const Constant&, const Instruction& each) const {
-    if (result_of(each).element == DType::Bool) refuse("t{} is a constant bool", each.results[0]);
+    if (result_of(each).element == DType::Bool)
+      refuse_program("t{} is a constant bool", each.results[0]);
   }
   void verify_one(const SizeOf& size, const Instruction& each) const {
-    if (size.size >= program_.sizes.size()) refuse("there is no size {}", size.size);
+    if (size.size >= program_.sizes.size()) refuse_program("there is no size {}", size.size);
     const std::vector<int64_t> ones(result_of(each).shape.size(), 1);
     require_result(each, {DType::Int32, ones});
   }
   void verify_one(const Places& places, const Instruction& each) const {
     const Axis& axis = program_.axes[places.axis];
-    if (!visible_[places.axis]) refuse("axis {} is used outside of its loop", axis.name);
+    if (!visible_[places.axis]) refuse_program("axis {} is used outside of its loop", axis.name);
     const std::vector<int64_t>& shape = result_of(each).shape;
-    if (result_of(each).element != DType::Int32) refuse("places on axis {} are int32", axis.name);
+    if (result_of(each).element != DType::Int32)
+      refuse_program("places on axis {} are int32", axis.name);
     const auto is_long = [](int64_t extent) { return extent > 1; };
     const int64_t count = result_of(each).count();
     if (count == 1 || (count == axis.step && std::ranges::count_if(shape, is_long) == 1)) return;
-    refuse("the places on axis {} that a part of {} has are no {}", axis.name, axis.step,
-           text(result_of(each)));
+    refuse_program("the places on axis {} that a part of {} has are no {}", axis.name, axis.step,
+                   text(result_of(each)));
   }
   void verify_one(const Reduce&, const Instruction& each) const {
     require_result(each, result_type(program_, each));
@@ -220,50 +158,51 @@ class Verifier {
   }
   void verify_one(const Cast&, const Instruction& each) const {
     require_operands(each, "cast", 1);
-    const TileType& from = type_of(program_, each, 0);
+    const TileType& from = type_of_operand(program_, each, 0);
     const DType to = result_of(each).element;
     require_result(each, {to, from.shape});
     if (!is_computed(to) || (is_float(from.element) && !is_float(to)))
-      refuse("{} is not cast to {} on tiles", from.element, to);
+      refuse_program("{} is not cast to {} on tiles", from.element, to);
   }
   void verify_one(const Reshape&, const Instruction& each) const {
     require_operands(each, "reshape", 1);
-    const TileType& from = type_of(program_, each, 0);
+    const TileType& from = type_of_operand(program_, each, 0);
     const TileType& to = result_of(each);
     if (from.count() != to.count() || from.element != to.element)
-      refuse("{} cannot be reshaped to {}", text(from), text(to));
+      refuse_program("{} cannot be reshaped to {}", text(from), text(to));
   }
   void verify_one(const Broadcast&, const Instruction& each) const {
     require_operands(each, "broadcast", 1);
-    const TileType& from = type_of(program_, each, 0);
+    const TileType& from = type_of_operand(program_, each, 0);
     const TileType& to = result_of(each);
     bool fits = from.element == to.element && from.shape.size() == to.shape.size();
     for (size_t d = 0; fits && d < to.shape.size(); ++d)
       fits = from.shape[d] == to.shape[d] || from.shape[d] == 1;
-    if (!fits) refuse("{} cannot be broadcast to {}", text(from), text(to));
+    if (!fits) refuse_program("{} cannot be broadcast to {}", text(from), text(to));
   }
 
   void verify_one(const Load& load, const Instruction& each) const {
     const Parameter& parameter = verify_place(load.view, load.at);
-    if (parameter.is_output) refuse("output {} is read", parameter.name);
+    if (parameter.is_output) refuse_program("output {} is read", parameter.name);
     require_result(each, {parameter.type, program_.views[load.view].tile});
   }
 
   void verify_one(const Window& window, const Instruction& each) const {
     const Parameter& parameter = program_.parameters[window.parameter];
-    if (parameter.is_output) refuse("output {} is read", parameter.name);
+    if (parameter.is_output) refuse_program("output {} is read", parameter.name);
     if (window.indices.size() != parameter.shape.size()) {
-      refuse("a window of {} has {} indices, but {} dimensions", parameter.name,
-             window.indices.size(), parameter.shape.size());
+      refuse_program("a window of {} has {} indices, but {} dimensions", parameter.name,
+                     window.indices.size(), parameter.shape.size());
     }
     for (size_t d = 1; d < parameter.shape.size(); ++d) {
       if (parameter.shape[d].size < 0) continue;
-      refuse("{}, of which a window is read, has more than one open dimension", parameter.name);
+      refuse_program("{}, of which a window is read, has more than one open dimension",
+                     parameter.name);
     }
     int64_t count = 1;
     for (const AxisId axis : window.rows) {
       if (axis >= program_.block_axes || std::ranges::count(window.rows, axis) > 1)
-        refuse("axis {} gives a window no rows of a block", program_.axes[axis].name);
+        refuse_program("axis {} gives a window no rows of a block", program_.axes[axis].name);
       count *= program_.axes[axis].step;
     }
     for (const Index& index : window.indices) {
@@ -277,11 +216,11 @@ class Verifier {
   /// An axis is at one place in all of a window, or gives it its rows or columns.
   void verify_term(const Window& window, const Term& term) const {
     const Axis& axis = program_.axes[term.axis];
-    if (!visible_[term.axis]) refuse("axis {} is used outside of its loop", axis.name);
+    if (!visible_[term.axis]) refuse_program("axis {} is used outside of its loop", axis.name);
     if (axis.step == 1 || term.axis == window.along ||
         std::ranges::count(window.rows, term.axis) > 0)
       return;
-    refuse("a window is over no axis {}, which goes by {}", axis.name, axis.step);
+    refuse_program("a window is over no axis {}, which goes by {}", axis.name, axis.step);
   }
 
   /// So that 0 is what is beyond the end of the axis, too.
@@ -294,25 +233,26 @@ class Verifier {
     const Axis& axis = program_.axes[window.along];
     if (window.indices.empty() || *last != whole ||
         std::any_of(window.indices.begin(), last, uses) || axis.extent != parameter.shape.back())
-      refuse("axis {} is not the last dimension of {}", axis.name, parameter.name);
+      refuse_program("axis {} is not the last dimension of {}", axis.name, parameter.name);
   }
 
   void verify_one(const Store& store, const Instruction& each) {
     const Parameter& parameter = verify_place(store.view, store.at);
     const View& view = program_.views[store.view];
-    if (!parameter.is_output) refuse("input {} is stored to", parameter.name);
-    if (!stored_.insert(view.parameter).second) refuse("output {} is stored twice", parameter.name);
+    if (!parameter.is_output) refuse_program("input {} is stored to", parameter.name);
+    if (!stored_.insert(view.parameter).second)
+      refuse_program("output {} is stored twice", parameter.name);
     require_operands(each, "store", 1);
     const TileType wanted{parameter.type, view.tile};
-    if (type_of(program_, each, 0) != wanted) {
-      refuse("a tile {} is stored where {} has {}", text(type_of(program_, each, 0)),
-             parameter.name, text(wanted));
+    if (type_of_operand(program_, each, 0) != wanted) {
+      refuse_program("a tile {} is stored where {} has {}",
+                     text(type_of_operand(program_, each, 0)), parameter.name, text(wanted));
     }
     for (AxisId axis = 0; axis < program_.block_axes; ++axis) {
       const Extent& extent = program_.axes[axis].extent;
       const bool is_one = extent.size < 0 && extent.constant <= program_.axes[axis].step;
       if (is_one || std::ranges::count(store.at, axis) > 0) continue;
-      refuse(
+      refuse_program(
           "the place where {} is stored does not name block axis {}, so that several blocks "
           "would store one tile",
           parameter.name, program_.axes[axis].name);
@@ -324,16 +264,16 @@ class Verifier {
     const View& view = program_.views[number];
     const Parameter& parameter = program_.parameters[view.parameter];
     if (at.size() != view.tile.size()) {
-      refuse("a place in {} has {} axes, but {} dimensions", parameter.name, at.size(),
-             view.tile.size());
+      refuse_program("a place in {} has {} axes, but {} dimensions", parameter.name, at.size(),
+                     view.tile.size());
     }
     for (size_t d = 0; d < at.size(); ++d) {
       const Axis& axis = program_.axes[at[d]];
-      if (!visible_[at[d]]) refuse("axis {} is used outside of its loop", axis.name);
+      if (!visible_[at[d]]) refuse_program("axis {} is used outside of its loop", axis.name);
       const Extent& extent = parameter.shape[view.order[d]];
       if (axis.extent == extent && axis.step == view.tile[d]) continue;
-      refuse("axis {} does not go over dimension {} of {} in steps of {}", axis.name, view.order[d],
-             parameter.name, view.tile[d]);
+      refuse_program("axis {} does not go over dimension {} of {} in steps of {}", axis.name,
+                     view.order[d], parameter.name, view.tile[d]);
     }
     return parameter;
   }
@@ -342,12 +282,12 @@ class Verifier {
     const size_t count = each.operands.size();
     if (each.results.size() != count || loop.carried.size() != count ||
         loop.yields.size() != count) {
-      refuse("a loop carries {} values, but has {} operands, {} results and yields {}",
-             loop.carried.size(), count, each.results.size(), loop.yields.size());
+      refuse_program("a loop carries {} values, but has {} operands, {} results and yields {}",
+                     loop.carried.size(), count, each.results.size(), loop.yields.size());
     }
     for (const AxisId axis : loop.axes) {
       if (axis < program_.block_axes || !looped_.insert(axis).second)
-        refuse("axis {} is not that of one loop", program_.axes[axis].name);
+        refuse_program("axis {} is not that of one loop", program_.axes[axis].name);
       visible_[axis] = true;
     }
     verify_end(loop, loop.from, "begins");
@@ -359,14 +299,16 @@ class Verifier {
     for (size_t i = 0; i < count; ++i) {
       require_known(loop.yields[i]);
       for (const ValueId value : {loop.carried[i], loop.yields[i], each.results[i]}) {
-        if (program_.values[value] == type_of(program_, each, i)) continue;
-        refuse("a loop begins with {}, but t{} is {}", text(type_of(program_, each, i)), value,
-               text(program_.values[value]));
+        if (program_.values[value] == type_of_operand(program_, each, i)) continue;
+        refuse_program("a loop begins with {}, but t{} is {}",
+                       text(type_of_operand(program_, each, i)), value,
+                       text(program_.values[value]));
       }
     }
     for (const std::vector<ValueId>* values : {&loop.carried, &loop.yields}) {
       for (const ValueId value : *values)
-        if (tensor_floats_[value]) refuse("t{} is a factor in float32 that a loop carries", value);
+        if (tensor_floats_[value])
+          refuse_program("t{} is a factor in float32 that a loop carries", value);
     }
     // What the body makes ends with it.
     known_ = outside;
@@ -379,9 +321,9 @@ class Verifier {
     require_known(*end);
     const TileType& type = program_.values[*end];
     if (loop.axes.size() != 1)
-      refuse("a loop that {} elsewhere is over {} axes", what, loop.axes.size());
+      refuse_program("a loop that {} elsewhere is over {} axes", what, loop.axes.size());
     if (type.element != DType::Int32 || type.count() != 1)
-      refuse("a loop {} where {} says, which is no int32", what, text(type));
+      refuse_program("a loop {} where {} says, which is no int32", what, text(type));
   }
 
   const Program& program_;
@@ -394,15 +336,6 @@ class Verifier {
 };
 
 }  // namespace
-
-TileType result_type(const Program& program, const Instruction& instruction) {
-  if (const auto* apply = std::get_if<Apply>(&instruction.what))
-    return type_of_apply(program, *apply, instruction);
-  if (const auto* reduce = std::get_if<Reduce>(&instruction.what))
-    return type_of_reduce(program, *reduce, instruction);
-  KILN_CHECK(std::holds_alternative<Mma>(instruction.what));
-  return type_of_mma(program, instruction);
-}
 
 void verify(const Program& program) { Verifier(program).run(); }
 

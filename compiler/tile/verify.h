@@ -12,8 +12,4 @@ namespace kiln::tile {
 /// common.
 void verify(const Program& program);
 
-/// The type of the result of Mma, Apply and Reduce; the others say it themselves. Throws as above
-/// where operands do not fit.
-TileType result_type(const Program& program, const Instruction& instruction);
-
 }  // namespace kiln::tile
