@@ -13,11 +13,11 @@ namespace passes {
 
 PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles, fill_tiles,
     partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, lower_warp_memory,
-    separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, keep_strided_plain,
-    tensorize, multiply_in_tiles, add_in_groups, widen_copies, accumulate_in_registers,
-    turn_signs_once, lay_out_lanes, plan_storage, flatten_storage, vectorize_loops,
-    accumulate_in_lanes, unroll_loops, divide_once, hoist_invariants, fetch_ahead, bypass_caches,
-    note_slow_loops, divide_unsigned, split_host_device, check_launch;
+    separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, step_in_vectors,
+    keep_strided_plain, tensorize, multiply_in_tiles, add_in_groups, widen_copies,
+    accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage, flatten_storage,
+    vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once, hoist_invariants, fetch_ahead,
+    bypass_caches, note_slow_loops, divide_unsigned, split_host_device, check_launch;
 
 }  // namespace passes
 
@@ -52,6 +52,9 @@ constexpr Pass kPasses[] = {
     {"unroll_turns", passes::unroll_turns, Serves::Threads, Changes::Few},
     // While indices are per dimension; before a thread's buffers get their place.
     {"accumulate_in_locals", passes::accumulate_in_locals, Serves::Threads},
+    // Of rows, while indices are per dimension; before vectorize_loops, which knows what is
+    // aligned.
+    {"step_in_vectors", passes::step_in_vectors, Serves::Threads, Changes::Few},
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Cores},
     // Of full tiles, so after partition_loops.
     {"tensorize", passes::tensorize, Serves::Cores},

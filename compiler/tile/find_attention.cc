@@ -161,8 +161,6 @@ bool AttentionFinder::are_same(Place a, Place b) {
 void AttentionFinder::set_scores() {
   ProductFinder finder(definition_);
   Product product = finder.find_factors(attention_.scores.expr, attention_.scores.renamed);
-  if (definition_.expressions[attention_.scores.expr].type != DType::Float32)
-    refuse_form("its scores are no float32");
   if (!ir::is_short_float(definition_.type_of(product.rows.tensor)))
     refuse_form("its queries are {}, and no float of 16 bits",
                 definition_.type_of(product.rows.tensor));

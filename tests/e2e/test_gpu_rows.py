@@ -86,3 +86,14 @@ def test_a_transpose_moves_128_bits_either_way(daemon):
     assert code.kinds["LDG"] == code.kinds["STG"] == 4 and code.kinds["BAR"] == 1, code.kinds
     assert code.kinds["LDS"] == code.kinds["STS"] == 16, code.kinds
     assert len(code.opcodes) < 5 * 16
+
+
+# A thread has a row, of which 16 elements are under way at once, in four loads and four stores.
+@pytest.mark.parametrize("rows", [4096, 1000])
+def test_running_sums_along_rows_move_128_bits(daemon, rows):
+    x = _matrix(rows, 4096)
+    code = _code(daemon, x, topi.cumsum(x, axis=1))
+    wide = [opcode for opcode in code.opcodes if opcode.startswith(("LDG", "STG")) and ".128" in opcode]
+    assert len(wide) >= 8, code.kinds
+    # One by one: the first, three steps up to 16 bytes, and twelve after the last sixteen.
+    assert code.kinds["LDG"] + code.kinds["STG"] - len(wide) <= 2 * 16 + 1, code.kinds

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What takes a format and refuses.
 CPP_CALLS = re.compile(
-    r"(?<![\w:])(?:\w+(?:\.|->|::))*(fail|refuse|refuse_here|refuse_for_now|usage|stop|malformed|corrupt|wrong)\s*\("
+    r"(?<![\w:])(?:\w+(?:\.|->|::))*(fail|refuse|refuse_form|refuse_program|refuse_here|refuse_for_now|usage|stop|malformed|corrupt|wrong)\s*\("
 )
 CPP_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 CPP_SUM = re.compile(r"[^,;{}\"]*\+[^,;{}\"]*")

@@ -33,6 +33,13 @@ const Example kExamples[] = {
          for i in 0..m - 1 { if likely(b*16 + t < n) {
            S[i + 1, b*16 + t] = S[i, b*16 + t] + X[i + 1, b*16 + t] } } } } })",
      {5, 41}},
+    {"ScanOfRows",
+     R"(fn f(X: float32[n, 70], Y: float32[n, 70], S: float32[n, 70]) {
+       for b in 0..floordiv(n + 7, 8) bind(blockIdx.x) { for t in 0..8 bind(threadIdx.x) {
+         if likely(b*8 + t < n) { S[b*8 + t, 0] = X[b*8 + t, 0] }
+         for k in 0..69 { if likely(b*8 + t < n) {
+           S[b*8 + t, k + 1] = S[b*8 + t, k]*0.5 + X[b*8 + t, k + 1] - Y[b*8 + t, k + 1] } } } } })",
+     {13}},
     {"LongThreads",
      R"(fn f(X: float32[m, n], S: float32[m, n]) {
        for b in 0..floordiv(n + 99, 100) bind(blockIdx.x) { for t in 0..100 bind(threadIdx.x) {

@@ -438,6 +438,75 @@ TEST(TileAttention, SaysWhyOneIsNotDone) {
   expect_refused(written, "it computes in int64");
 }
 
+/// Parts of the text of an attention replaced, and why it is not done then.
+TEST(TileAttention, SaysWhatOfItsFactorsIsNotDone) {
+  struct Case {
+    std::vector<std::pair<std::string_view, std::string_view>> parts;
+    std::string_view reason;
+  };
+  const Case cases[] = {
+      {{{"V: float16", "V: bfloat16"}}, "its weights are float16 and its values bfloat16"},
+      {{{"Q: float16", "Q: float8_e5m2"}, {"K: float16", "K: float8_e5m2"}},
+       "its queries are float8_e5m2, and no float of 16 bits"},
+      {{{"Q: float16[3, 70, 16]", "Q: float16[3, 70, 4, 4]"},
+        {"K: float16[3, 70, 16]", "K: float16[3, 70, 4, 4]"},
+        {"sum[k < 16](float32(Q[b, i, k]) * float32(K[b, j, k]))",
+         "sum[k < 4, l < 4](float32(Q[b, i, k, l]) * float32(K[b, j, k, l]))"}},
+       "its scores are sums over several axes"},
+      {{{"K: float16[3, 70, 16]", "K: float16[3, 71, 16]"}, {"K[b, j, k]", "K[b, j + 1, k]"}},
+       "it reads a window of a tensor"},
+      {{{"Q[b, i, k]", "Q[b, j, k]"}}, "its scores are no products of a query and a key"},
+      {{{"V: float16[3, 70, 16]", "V: float16[3, 70, 16, 2]"},
+        {"O: float32[3, 70, 16]", "O: float32[3, 70, 16, 2]"},
+        {"A: float32[3, 70, 16]", "A: float32[3, 70, 16, 2]"},
+        {"A[b, i, d] = ", "A[b, i, d, e] = "},
+        {"V[b, j, d]", "V[b, j, d, e]"},
+        {"O[b, i, d] = A[b, i, d]", "O[b, i, d, e] = A[b, i, d, e]"}},
+       "its values have several axes of their own"},
+      {{{"O: float32[3, 70, 16]", "O: float32[3, 70, 16, 2]"},
+        {"O[b, i, d] = A[b, i, d]", "O[b, i, d, e] = A[b, i, d]"}},
+       "an axis of its output is one of neither queries, keys nor values"},
+      {{{"V: float16[3, 70, 16]", "V: float16[3, 70]"},
+        {"O: float32[3, 70, 16]", "O: float32[3, 70]"},
+        {"A: float32[3, 70, 16]", "A: float32[3, 70]"},
+        {"A[b, i, d] = ", "A[b, i] = "},
+        {"V[b, j, d]", "V[b, j]"},
+        {"O[b, i, d] = A[b, i, d]", "O[b, i] = A[b, i]"}},
+       "its queries or its values have no axis of their own"},
+      {{{"P[b, i, j] * 0.25", "P[b, i, j] * float32(j % 2)"}},
+       "floormod of int64 is not done on tiles"},
+      {{{"P[b, i, j] * 0.25", "P[b, i, j] * float32(j < i)"}},
+       "it makes a number of a condition, or one of a number"},
+  };
+  for (const auto& [parts, reason] : cases) {
+    std::string text = Written().text();
+    for (const auto& [part, other] : parts) {
+      const size_t at = text.find(part);
+      ASSERT_NE(at, std::string::npos) << part;
+      text.replace(at, part.size(), other);
+    }
+    SCOPED_TRACE(text);
+    const language::Kernel kernel = kernel_of(text).kernel;
+    EXPECT_TRUE(tile::is_attention(kernel));
+    const Error error = expect_error([&] { tile::attention_shapes(kernel, "sm_90"); },
+                                     ErrorKind::Unsupported, reason);
+    EXPECT_EQ(error.reason(), "TILE_FORM");
+  }
+}
+
+TEST(TileAttention, AnElementOfTooManyExpressionsIsNotLookedAt) {
+  std::string text =
+      "kernel k(A: float32[8]) -> (C: float32[8]) {\n  S0: float32[8]\n  S0[i] = A[i]\n";
+  for (int n = 1; n <= 30; ++n) {
+    std::string sum = fmt::format("S{}[i]", n - 1);
+    for (int term = 0; term < 200; ++term)
+      sum += fmt::format(" + S{}[i]", n - 1);
+    text += fmt::format("  S{0}: float32[8]\n  S{0}[i] = {1}\n", n, sum);
+  }
+  expect_no_form(kernel_of(text + "  C[i] = S30[i]\n}\n").kernel,
+                 "an element is made of more than 10000 expressions, through all of its stages");
+}
+
 /// Each stage reads the one before it twice, at the same place or at others.
 TEST(TileAttention, AnElementOfManyStagesIsLookedAtOnce) {
   const auto kernel_with = [](const char* second) {

@@ -160,6 +160,12 @@ TEST(TileVerify, RefusesValuesOutOfPlace) {
   program.values[9].element = DType::Float16;
   expect_error([&] { verify(program); }, ErrorKind::Internal,
                "t9 is float32[8, 8], but is said to be float16[8, 8]");
+  program = tile::parse(kSums);
+  std::get<tile::SizeOf>(program.body[2].what).size = 1;
+  expect_error([&] { verify(program); }, ErrorKind::Internal, "there is no size 1");
+  program = tile::parse(kSums);
+  program.values[1].element = DType::Float32;
+  expect_error([&] { verify(program); }, ErrorKind::Internal, "places on axis i are int32");
   program = product;
   program.body[2].results.clear();
   expect_error([&] { verify(program); }, ErrorKind::Internal, "an instruction has 0 results");
