@@ -140,9 +140,10 @@ class Function {
       const std::string_view type = cuda_type(entry.buffer->type);
       const std::optional<int64_t> offset = as_const_int(entry.offset_bytes);
       const bool is_far = offset && *offset > std::numeric_limits<int32_t>::max();
-      line("{}* const {} = ({}*)({}(workspace{} ({})));", type, names_[entry.buffer], type,
-           is_far ? "kiln_far" : "", is_far ? "," : " +",
-           cuda_expr(entry.offset_bytes, names_, has_narrow_sizes_));
+      const std::string bytes = cuda_expr(entry.offset_bytes, names_, has_narrow_sizes_);
+      const std::string place = is_far ? fmt::format("kiln_far(workspace, {})", bytes)
+                                       : fmt::format("(workspace + ({}))", bytes);
+      line("{}* const {} = ({}*){};", type, names_[entry.buffer], type, place);
     }
   }
 
