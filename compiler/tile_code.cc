@@ -1,12 +1,9 @@
 // The choice between the two generators of code for NVIDIA's GPUs. CUDA C does everything; Tile IR
 // is for attentions, whose scores CUDA C stores, and for products on tensor cores that work
-// asynchronously, for which only NVIDIA's compiler of tiles makes code: of an H100 (wgmma) and a
-// B200 (tcgen05). On others, sm_120 among them, the CUDA C has more matrix instructions in the main
-// loop of a product.
+// asynchronously, for which only NVIDIA's compiler of tiles makes code.
 #include "compiler/tile_code.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <span>
@@ -26,7 +23,6 @@
 namespace kiln {
 namespace {
 
-constexpr std::array<std::string_view, 4> kOfProducts = {"sm_90", "sm_100", "sm_103", "sm_110"};
 constexpr const char* kEntry = "kiln_tile_0";
 
 template <typename... Args>
@@ -95,8 +91,9 @@ std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::st
 }
 
 std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
-  if (std::ranges::count(kOfProducts, arch) == 0)
-    refuse("Tile IR is used for {}, not for {}", fmt::join(kOfProducts, ", "), arch);
+  if (std::ranges::count(tile::product_architectures(), arch) == 0)
+    refuse("Tile IR is used for {}, not for {}", fmt::join(tile::product_architectures(), ", "),
+           arch);
   constexpr size_t kMostTried = 2;
   std::vector<Tiled> tiled;
   for (const tile::BlockShape& shape : tile::block_shapes(kernel)) {
@@ -170,7 +167,8 @@ nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
 std::string tile_text(const language::Kernel& kernel) {
   try {
     if (tile::is_attention(kernel))
-      return tile::print(tiled_attention(kernel, std::string(kOfProducts[0]))[0].program);
+      return tile::print(
+          tiled_attention(kernel, std::string(tile::product_architectures()[0]))[0].program);
     return tile::print(tile::contraction(kernel, tile::block_shape(kernel)));
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;

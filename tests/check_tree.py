@@ -35,7 +35,7 @@ COMPILER = {
     "autoschedule": ["schedule/", "analysis/", "ir/", "language/", "target.h"],
     "passes": ["analysis/", "ir/", "language/", "target.h"],
     "codegen": ["analysis/", "ir/", "language/"],
-    "predict": ["analysis/", "autoschedule/", "ir/", "language/"],
+    "predict": ["analysis/", "autoschedule/", "ir/", "language/", "tile/"],
     "tile": ["ir/", "language/"],
     "program": ["autodiff/", "language/"],
 }

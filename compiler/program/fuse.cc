@@ -33,6 +33,7 @@ constexpr size_t kMostStages = 24;
 struct Traits {
   size_t stages = 0;
   size_t products = 0;  // sums of products: blocked for caches, so their loops are their own
+  bool is_copy = true;  // elements are read, at whatever places, and nothing is made of them
 };
 
 bool multiplies_reads(const language::Definition& definition,
@@ -49,6 +50,11 @@ Traits traits_of(const language::Definition& definition) {
     if (std::holds_alternative<language::Placeholder>(stage)) continue;
     ++traits.stages;
     const auto* compute = std::get_if<language::Compute>(&stage);
+    traits.is_copy =
+        traits.is_copy && compute != nullptr &&
+        std::ranges::all_of(compute->bodies, [&](language::ExprId body) {
+          return std::holds_alternative<language::Read>(definition.expressions[body].node);
+        });
     if (compute == nullptr || compute->axes.size() < 2) continue;
     const language::Reduction* reduction = definition.whole_reduction(*compute);
     if (reduction != nullptr && multiplies_reads(definition, *reduction)) ++traits.products;
@@ -59,12 +65,14 @@ Traits traits_of(const language::Definition& definition) {
 class Fuser {
  public:
   Fuser(const Program& program, const Graph& graph, const Shapes& shapes,
-        const std::vector<bool>& constant, const SavedByProducts& saved_by_products)
+        const std::vector<bool>& constant, const SavedByProducts& saved_by_products,
+        const HasFastForm& has_fast_form)
       : program_(program),
         graph_(graph),
         shapes_(shapes),
         constant_(constant),
         saved_by_products_(saved_by_products),
+        has_fast_form_(has_fast_form),
         group_of_(program.nodes.size(), kNone) {
     for (const ValueId value : results_of(program))
       results_.insert(value);
@@ -145,20 +153,55 @@ class Fuser {
     if (first > 0 && second > 0) return saved_by_rows(producer, consumer);
     const bool has_several = first > 1 || second > 1;
     if (has_several && saved_by_rows(producer, consumer) == 0) return 0;
-    return saved_by_joining(producer, consumer);
+    return undoes_form(producer, consumer) ? 0 : saved_by_joining(producer, consumer);
+  }
+
+  /// Whether a product would lose its fast form to a copy, which costs less. What is read by the
+  /// product is looked at beside it alone: what comes after it in its group may have a form of its
+  /// own with more to come, as a softmax in an attention.
+  bool undoes_form(size_t producer, size_t consumer) const {
+    const bool is_read = groups_[consumer].traits.products == 1;
+    const Group& product = groups_[is_read ? consumer : producer];
+    const Group& copy = groups_[is_read ? producer : consumer];
+    if (!has_fast_form_ || product.traits.products != 1 || !copy.traits.is_copy) return false;
+    std::vector<NodeId> alone = product.nodes;
+    if (is_read) {
+      alone = {*std::ranges::find_if(product.nodes, [&](NodeId node) {
+        return traits_of(shapes_.kernels[node].definition).products == 1;
+      })};
+      if (!reads_from(alone[0], producer)) return false;
+    }
+    std::vector<NodeId> both = alone;
+    both.insert(both.end(), copy.nodes.begin(), copy.nodes.end());
+    // Of 16 bits, the product may be part of an attention, whatever it is alone.
+    const ValueId copied = program_.nodes[copy.nodes.back()].outputs[0];
+    const bool may_have_form = is_read && size_of(shapes_.values[copied].type) == 2;
+    return (may_have_form || has_fast_form_(kernel_of(alone))) && !has_fast_form_(kernel_of(both));
+  }
+
+  bool reads_from(NodeId node, size_t group) const {
+    return std::ranges::any_of(program_.nodes[node].inputs, [&](ValueId value) {
+      const int32_t maker = graph_.maker[value];
+      return maker != kGiven && group_of_[static_cast<size_t>(maker)] == group;
+    });
   }
 
   double saved_by_rows(size_t producer, size_t consumer) const {
     if (!saved_by_products_) return 0;
     std::vector<NodeId> nodes = groups_[producer].nodes;
     nodes.insert(nodes.end(), groups_[consumer].nodes.begin(), groups_[consumer].nodes.end());
-    const auto is_outside = [&](NodeId node) {
-      return group_of_[node] != producer && group_of_[node] != consumer;
-    };
-    const Joined joined = join(program_, shapes_, sorted(nodes), [&](ValueId value) {
-      return results_.count(value) != 0 || std::ranges::any_of(graph_.readers[value], is_outside);
-    });
-    return saved_by_products_(joined.kernel);
+    return saved_by_products_(kernel_of(nodes));
+  }
+
+  /// What these nodes would be together.
+  language::Kernel kernel_of(const std::vector<NodeId>& nodes) const {
+    const auto is_outside = [&](NodeId node) { return std::ranges::count(nodes, node) == 0; };
+    return join(program_, shapes_, sorted(nodes),
+                [&](ValueId value) {
+                  return results_.count(value) != 0 ||
+                         std::ranges::any_of(graph_.readers[value], is_outside);
+                })
+        .kernel;
   }
 
   /// What passes between the two is not written for others to read, and there is one start less.
@@ -192,6 +235,7 @@ class Fuser {
     into.nodes.insert(into.nodes.begin(), from.nodes.begin(), from.nodes.end());
     into.traits.stages += from.traits.stages;
     into.traits.products += from.traits.products;
+    into.traits.is_copy = into.traits.is_copy && from.traits.is_copy;
     into.before.erase(producer);
     into.before.insert(from.before.begin(), from.before.end());
     for (const NodeId node : from.nodes)
@@ -238,6 +282,7 @@ class Fuser {
   const Shapes& shapes_;
   const std::vector<bool>& constant_;  // by node
   const SavedByProducts& saved_by_products_;
+  const HasFastForm& has_fast_form_;
   std::vector<size_t> group_of_;  // by node
   std::vector<Group> groups_;
   std::set<ValueId> results_;
@@ -247,8 +292,9 @@ class Fuser {
 
 std::vector<std::vector<NodeId>> fuse(const Program& program, const Graph& graph,
                                       const Shapes& shapes, const std::vector<bool>& constant,
-                                      const SavedByProducts& saved_by_products) {
-  return Fuser(program, graph, shapes, constant, saved_by_products).run();
+                                      const SavedByProducts& saved_by_products,
+                                      const HasFastForm& has_fast_form) {
+  return Fuser(program, graph, shapes, constant, saved_by_products, has_fast_form).run();
 }
 
 }  // namespace kiln::program

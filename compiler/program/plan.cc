@@ -25,10 +25,10 @@ class Planner {
       results_.insert(value);
   }
 
-  Plan run(const SavedByProducts& saved_by_products) {
+  Plan run(const SavedByProducts& saved_by_products, const HasFastForm& has_fast_form) {
     const std::vector<bool> constant = constant_nodes(program_, graph_, plan_.shapes);
     for (const std::vector<NodeId>& group :
-         fuse(program_, graph_, plan_.shapes, constant, saved_by_products))
+         fuse(program_, graph_, plan_.shapes, constant, saved_by_products, has_fast_form))
       add_kernel(group, constant[group[0]]);
     plan_.values.resize(program_.values.size());
     for (ValueId value = 0; value < program_.values.size(); ++value) {
@@ -128,11 +128,13 @@ class Planner {
 }  // namespace
 
 Plan make_plan(const Program& program, const GivenTypes& given,
-               const SavedByProducts& saved_by_products, const FindPacked& find_packed) {
+               const SavedByProducts& saved_by_products, const FindPacked& find_packed,
+               const HasFastForm& has_fast_form) {
   Program whole = with_packing(with_gradients(program, given), given, find_packed);
   Graph graph = graph_of(whole);
   Shapes shapes = infer_shapes(whole, graph, given);
-  Plan plan = Planner(whole, std::move(graph), std::move(shapes)).run(saved_by_products);
+  Plan plan =
+      Planner(whole, std::move(graph), std::move(shapes)).run(saved_by_products, has_fast_form);
   plan.program = std::move(whole);
   return plan;
 }

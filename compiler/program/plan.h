@@ -46,6 +46,7 @@ struct Plan {
 
 /// Throws what graph_of() and infer_shapes() throw.
 Plan make_plan(const Program& program, const GivenTypes& given,
-               const SavedByProducts& saved_by_products = {}, const FindPacked& find_packed = {});
+               const SavedByProducts& saved_by_products = {}, const FindPacked& find_packed = {},
+               const HasFastForm& has_fast_form = {});
 
 }  // namespace kiln::program

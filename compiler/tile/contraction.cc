@@ -5,6 +5,7 @@
 #include "compiler/tile/contraction.h"
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/tile/find_product.h"
 #include "compiler/tile/program_writer.h"
@@ -95,6 +96,23 @@ class ContractionWriter {
 
 Program contraction(const Kernel& kernel, const BlockShape& shape) {
   return ContractionWriter(kernel, shape).run();
+}
+
+std::span<const std::string_view> product_architectures() {
+  static constexpr std::array<std::string_view, 4> kArchitectures = {"sm_90", "sm_100", "sm_103",
+                                                                     "sm_110"};
+  return kArchitectures;
+}
+
+bool is_plain_product(const Kernel& kernel, std::string_view arch) {
+  if (std::ranges::count(product_architectures(), arch) == 0) return false;
+  try {
+    if (ProductFinder(kernel.definition).find().rows.window) return false;
+    return unaligned_rows(contraction(kernel, block_shape(kernel))).empty();
+  } catch (const Error& error) {
+    if (error.reason() != "TILE_FORM") throw;
+    return false;
+  }
 }
 
 }  // namespace kiln::tile

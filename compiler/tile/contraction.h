@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "compiler/language/kernel.h"
 #include "compiler/tile/block_shape.h"
 #include "compiler/tile/program.h"
@@ -16,5 +19,14 @@ namespace kiln::tile {
 /// window of images whose channels come last: then it is a convolution. Of the names those that can
 /// be written are kept. Throws Unsupported TILE_FORM with the reason where it is another one.
 Program contraction(const language::Kernel& kernel, const BlockShape& shape);
+
+/// Architectures for whose products tiles are better than CUDA C: those whose tensor cores work
+/// asynchronously, wgmma and tcgen05. On others, sm_120 among them, the CUDA C has more matrix
+/// instructions in the main loop of a product.
+std::span<const std::string_view> product_architectures();
+
+/// Whether the kernel is a contraction that is done on tiles there, and reads whole tensors, no
+/// windows of them.
+bool is_plain_product(const language::Kernel& kernel, std::string_view arch);
 
 }  // namespace kiln::tile

@@ -12,6 +12,7 @@
 #include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/language/wire/decode.h"
 #include "compiler/predict/saved_by_attention.h"
+#include "compiler/tile/contraction.h"
 
 namespace kiln::server {
 
@@ -56,6 +57,14 @@ program::SavedByProducts prediction_for(const Target& target, const CompileOptio
   };
 }
 
+/// What products of a GPU lose by what is joined to them.
+program::HasFastForm form_for(const Target& target, const CompileOptions& options) {
+  if (!target.traits().has_threads || !options.automatic || options.strict) return {};
+  return [target](const language::Kernel& kernel) {
+    return tile::is_plain_product(kernel, target.arch);
+  };
+}
+
 program::FindPacked packing_for(const Target& target, const CompileOptions& options) {
   return [target, options](const language::Kernel& kernel,
                            const std::vector<bool>& lasting) -> std::optional<program::Packed> {
@@ -85,7 +94,7 @@ CheckedPlan plan_anew(const ProgramEntry& program, const program::GivenTypes& gi
   CompileOptions options;
   options.automatic = program.options.auto_() != v1::AUTO_MODE_NEVER;
   made.plan = program::make_plan(program.program, given, prediction_for(target, options),
-                                 packing_for(target, options));
+                                 packing_for(target, options), form_for(target, options));
   const size_t count = made.plan.kernels.size();
   if (count > kMostKernels) {
     fail(ErrorKind::ResourceExhausted, "LIMIT", "a step of {} has {} kernels; the limit is {}",

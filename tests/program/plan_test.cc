@@ -13,6 +13,9 @@ using namespace kiln::testing;
 
 ValueType float32(std::vector<int64_t> shape) { return {DType::Float32, std::move(shape)}; }
 
+constexpr const char* kTransposed =
+    "kernel transposed(X: float32[m, n]) -> (Y: float32[n, m]) { Y[i, j] = X[j, i] }";
+
 std::vector<std::string> names_of(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlannedKernel& kernel : plan.kernels)
@@ -58,6 +61,47 @@ TEST(ProgramPlan, WhatWouldUndoAGainStaysApart) {
             (std::vector<std::string>{"b_and_1", "r"}));
   EXPECT_EQ(names_of(make_plan(net.program, {{x, float32({64, 64})}}, predict(4))),
             (std::vector<std::string>{"r_and_2"}));
+}
+
+/// A copy stays apart from a product that would lose its form by it, but not what computes.
+TEST(ProgramPlan, ACopyThatWouldUndoTheFormOfAProductStaysApart) {
+  ProgramBuilder net("net");
+  const ValueId x = net.input("x");
+  net.node("r", kRelu, {"x"});
+  net.node("p", kDense, {"r", "x"});
+  net.program.outputs = {net.node("t", kTransposed, {"p"})};
+  const auto names = [&](size_t most) {
+    const auto has_form = [most](const language::Kernel& kernel) {
+      return kernel.definition.stages.size() <= most;
+    };
+    return names_of(make_plan(net.program, {{x, float32({64, 64})}}, {}, {}, has_form));
+  };
+  // Of what is given, relu and the product, then of all.
+  EXPECT_EQ(names(2), (std::vector<std::string>{"t_and_2"}));
+  EXPECT_EQ(names(3), (std::vector<std::string>{"p_and_1", "t"}));
+  EXPECT_EQ(names(4), (std::vector<std::string>{"t_and_2"}));
+}
+
+/// Of 16 bits the product may become part of an attention, whose form it has not alone.
+TEST(ProgramPlan, ACopyOfShortFloatsStaysApartFromAProductWithoutAForm) {
+  const auto names_with = [](const std::string& type) {
+    ProgramBuilder net("net");
+    const ValueId x = net.input("x");
+    net.node("t",
+             fmt::format("kernel t(X: {0}[m, n]) -> (Y: {0}[n, m]) {{ Y[i, j] = X[j, i] }}", type),
+             {"x"});
+    net.program.outputs = {
+        net.node("p",
+                 fmt::format("kernel p(X: {0}[m, k], W: {0}[k, n]) -> (Y: float32[m, n]) "
+                             "{{ Y[i, j] = sum[l < k](float32(X[i, l]) * float32(W[l, j])) }}",
+                             type),
+                 {"t", "x"})};
+    const ValueType given{type == "float16" ? DType::Float16 : DType::Float32, {64, 64}};
+    const auto has_no_form = [](const language::Kernel&) { return false; };
+    return names_of(make_plan(net.program, {{x, given}}, {}, {}, has_no_form));
+  };
+  EXPECT_EQ(names_with("float16"), (std::vector<std::string>{"t", "p"}));
+  EXPECT_EQ(names_with("float32"), (std::vector<std::string>{"p_and_1"}));
 }
 
 TEST(ProgramPlan, JoinsTwoProductsThatArePredictedToGain) {

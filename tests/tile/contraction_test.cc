@@ -368,6 +368,26 @@ constexpr Refused kRefused[] = {
      "it has several outputs"},
 };
 
+TEST(TileContraction, IsDoneWhereTensorCoresWorkOnTheirOwn) {
+  const auto product = [](const char* type, int columns) {
+    return kernel_of(
+               fmt::format("kernel k(A: {0}[64, 64], B: {0}[64, {1}]) -> (C: float32[64, {1}])"
+                           " {{ C[i, j] = sum[k < 64](float32(A[i, k]) * float32(B[k, j])) }}",
+                           type, columns))
+        .kernel;
+  };
+  EXPECT_TRUE(tile::is_plain_product(product("float16", 64), "sm_90"));
+  EXPECT_TRUE(tile::is_plain_product(product("float16", 64), "sm_100"));
+  EXPECT_FALSE(tile::is_plain_product(product("float16", 64), "sm_80"));
+  EXPECT_FALSE(tile::is_plain_product(product("float16", 63), "sm_90"));
+  EXPECT_FALSE(tile::is_plain_product(product("float32", 64), "sm_90"));
+  // Heads side by side in a row are a window of it.
+  const char* heads =
+      "kernel k(A: float16[64, 128], B: float16[2, 64, 64]) -> (C: float32[2, 64, 64]) {"
+      " C[h, i, j] = sum[k < 64](float32(A[i, h*64 + k]) * float32(B[h, j, k])) }";
+  EXPECT_FALSE(tile::is_plain_product(kernel_of(heads).kernel, "sm_90"));
+}
+
 TEST(TileContraction, SaysWhyADefinitionIsNone) {
   for (const Refused& refused : kRefused) {
     SCOPED_TRACE(refused.text);
