@@ -140,14 +140,15 @@ class UseHeld : public Mutator {
 /// A loop whose body is the store of a step.
 class Steps {
  public:
-  Steps(const For& loop, const Store& store, Row result, std::vector<Row> rows, int64_t count)
+  Steps(const For& loop, const Store& store, Row result, const std::vector<Row>& rows,
+        int64_t count)
       : loop_(loop),
         store_(store),
         result_(std::move(result)),
         per_vector_(kVectorBytes / size_of(result_.buffer->type)),
         count_(count),
         last_(local(result_.buffer, ".last", 1)) {
-    for (Row& row : rows)
+    for (const Row& row : rows)
       held_.emplace_back(row, local(row.buffer, ".steps", per_vector_ * kVectors));
   }
 
