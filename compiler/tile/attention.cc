@@ -26,8 +26,7 @@ constexpr int64_t kLeast = 16;         // of each side of a product of tiles
 constexpr int64_t kMostDepth = 256;    // of what a query, or a value, has; a block holds all of it
 constexpr int64_t kOpenExtent = 4096;  // of what the call brings
 constexpr double kFewBlocks = 120;     // an H100 has 132 multiprocessors
-
-constexpr int64_t kFewParts = 12;
+constexpr int64_t kFewParts = 12;      // of keys: so many are a loop, fewer tileiras writes out
 
 constexpr std::array<std::string_view, 9> kArchitectures = {
     "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"};
@@ -221,6 +220,7 @@ bool is_attention(const Kernel& kernel) {
   try {
     finder.find();
   } catch (const Error&) {
+    // Why it is not done on tiles is no question here.
   }
   return finder.has_weights();
 }
@@ -243,7 +243,7 @@ std::vector<AttentionShape> attention_shapes(const Kernel& kernel, std::string_v
   const bool is_deep = deepest > 128;
   std::vector<AttentionShape> shapes;
   if (has_warpgroups(arch)) {
-    // tileiras (13.5) writes out all parts of a short loop, which then have too few registers.
+    // Parts that are written out (tileiras 13.5) have too few registers where they are long.
     const bool is_short = extent_of(found.key) < kFewParts * 128;
     if (rows >= kFewBlocks * 128) shapes.push_back({128, is_deep || is_short ? 64 : 128, 8});
     shapes.push_back({64, is_deep || is_short ? 64 : 128, 0});

@@ -80,6 +80,7 @@ Place AttentionFinder::followed(Place place) const {
 
 /// exp(S - top) / total, as a float32 that may have been rounded to a shorter type once.
 bool AttentionFinder::is_weight(Place place) {
+  weight_ = DType::Float32;
   place = followed(std::move(place));
   while (const auto* cast = std::get_if<CastTo>(&definition_.expressions[place.expr].node)) {
     const DType type = definition_.expressions[place.expr].type;

@@ -446,6 +446,9 @@ TEST(TileAttention, SaysWhatOfItsFactorsIsNotDone) {
   };
   const Case cases[] = {
       {{{"V: float16", "V: bfloat16"}}, "its weights are float16 and its values bfloat16"},
+      {{{"V: float16", "V: bfloat16"},
+        {"float32(W[b, i, j]) * float32(V[b, j, d])", "float32(V[b, j, d]) * float32(W[b, i, j])"}},
+       "its weights are float16 and its values bfloat16"},
       {{{"Q: float16", "Q: float8_e5m2"}, {"K: float16", "K: float8_e5m2"}},
        "its queries are float8_e5m2, and no float of 16 bits"},
       {{{"Q: float16[3, 70, 16]", "Q: float16[3, 70, 4, 4]"},
