@@ -27,9 +27,9 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/kernel.h"
-#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/pass_context.h"
+#include "compiler/passes/thread_mutator.h"
 
 namespace kiln::passes {
 namespace {
@@ -101,19 +101,11 @@ class UseLocal : public Mutator {
   const BufferRef to_;
 };
 
-class AccumulateInLocals : public Mutator {
-  using Mutator::visit;
-
-  Stmt visit(const For& loop) override {
-    const bool is_threads = is_thread_axis(loop.thread);
-    threads_ += is_threads ? 1 : 0;
-    const Stmt result = Mutator::visit(loop);
-    threads_ -= is_threads ? 1 : 0;
-    return result;
-  }
+class AccumulateInLocals : public ThreadMutator {
+  using ThreadMutator::visit;
 
   Stmt visit(const Block& block) override {
-    if (threads_ == 0) return Mutator::visit(block);
+    if (!is_in_threads()) return Mutator::visit(block);
     std::vector<Stmt> body;
     for (const Stmt& stmt : block.body) {
       Stmt next = (*this)(stmt);
@@ -173,8 +165,6 @@ class AccumulateInLocals : public Mutator {
     walk(loop);
     return walk.result();
   }
-
-  int threads_ = 0;  // loops over threads around
 };
 
 }  // namespace

@@ -24,9 +24,9 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/kernel.h"
-#include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/pass_context.h"
+#include "compiler/passes/thread_mutator.h"
 
 namespace kiln::passes {
 namespace {
@@ -60,10 +60,15 @@ std::optional<Row> row_of(const BufferRef& buffer, const std::vector<Expr>& indi
   return row;
 }
 
-bool is_same(const Row& a, const Row& b) {
+bool is_same_row(const Row& a, const Row& b) {
   const auto are_equal = [](const Expr& x, const Expr& y) { return equal_trees(x, y); };
   return a.buffer == b.buffer && std::ranges::equal(a.outer, b.outer, are_equal);
 }
+
+bool is_same_element(const Row& a, const Row& b) { return is_same_row(a, b) && a.first == b.first; }
+
+/// A row, and the buffer that holds a group of its elements.
+using Held = std::vector<std::pair<Row, BufferRef>>;
 
 /// What a step reads: its own result of the step before, and rows of other tensors.
 class ReadRows : public Visitor {
@@ -79,13 +84,11 @@ class ReadRows : public Visitor {
   void visit(const Load& load) override {
     const std::optional<Row> row = row_of(load.buffer, load.indices, step_);
     if (load.buffer == result_.buffer) {
-      const bool is_last = row && is_same(*row, result_) && row->first == result_.first - 1;
+      const bool is_last = row && is_same_row(*row, result_) && row->first == result_.first - 1;
       reads_last_ = reads_last_ || is_last;
       reads_more_ = reads_more_ || !is_last || load.predicate;
     } else if (row && !load.predicate && load.type.lanes == 1 && may_be_vector(*row)) {
-      const auto is_known = [&](const Row& known) {
-        return is_same(known, *row) && known.first == row->first;
-      };
+      const auto is_known = [&](const Row& known) { return is_same_element(known, *row); };
       if (std::ranges::none_of(rows, is_known)) rows.push_back(*row);
     }
     Visitor::visit(load);
@@ -107,17 +110,16 @@ class ReadRows : public Visitor {
   bool reads_more_ = false;
 };
 
-/// The value of a step with the last result, and rows, where they are held.
+/// The value of a step with the last result where it is held, and elements of rows at this place
+/// of theirs.
 class UseHeld : public Mutator {
  public:
-  UseHeld(const Row& result, BufferRef last, VarRef step)
-      : result_(result), last_(std::move(last)), step_(std::move(step)) {}
-
-  /// From now on elements of these rows, each in its buffer at this place.
-  void hold(const std::vector<std::pair<Row, BufferRef>>& rows, Expr place) {
-    rows_ = rows;
-    place_ = std::move(place);
-  }
+  UseHeld(const Row& result, BufferRef last, VarRef step, const Held& rows, Expr place)
+      : result_(result),
+        last_(std::move(last)),
+        step_(std::move(step)),
+        rows_(rows),
+        place_(std::move(place)) {}
 
  private:
   using Mutator::visit;
@@ -125,16 +127,15 @@ class UseHeld : public Mutator {
     if (load.buffer == result_.buffer) return Load::make(last_, {index(0)});
     const std::optional<Row> row = row_of(load.buffer, load.indices, step_);
     for (const auto& [known, held] : rows_)
-      if (row && is_same(known, *row) && known.first == row->first)
-        return Load::make(held, {place_});
+      if (row && is_same_element(known, *row)) return Load::make(held, {place_});
     return Mutator::visit(load);
   }
 
   const Row& result_;
   const BufferRef last_;
   const VarRef step_;
-  std::vector<std::pair<Row, BufferRef>> rows_;
-  Expr place_;
+  const Held& rows_;
+  const Expr place_;
 };
 
 /// A loop whose body is the store of a step.
@@ -186,10 +187,8 @@ class Steps {
     all.push_back(For::make(u, index(count), LoopKind::Unrolled, std::move(body)));
   }
 
-  Expr value_at(const Expr& step, const std::vector<std::pair<Row, BufferRef>>& held,
-                Expr place) const {
-    UseHeld use(result_, last_, loop_.var);
-    use.hold(held, std::move(place));
+  Expr value_at(const Expr& step, const Held& held, const Expr& place) const {
+    UseHeld use(result_, last_, loop_.var, held, place);
     return substitute(use(store_.value), {{loop_.var, step}});
   }
 
@@ -229,19 +228,15 @@ class Steps {
   const int64_t per_vector_;
   const int64_t count_;
   const BufferRef last_;
-  std::vector<std::pair<Row, BufferRef>> held_;
+  Held held_;
 };
 
-class StepInVectors : public Mutator {
-  using Mutator::visit;
+class StepInVectors : public ThreadMutator {
+  using ThreadMutator::visit;
 
   Stmt visit(const For& loop) override {
-    const bool is_threads = is_thread_axis(loop.thread);
-    threads_ += is_threads ? 1 : 0;
-    const Stmt result = Mutator::visit(loop);
-    threads_ -= is_threads ? 1 : 0;
-    const For& inner = *as<For>(result);
-    const Stmt steps = threads_ > 0 ? in_vectors(inner) : nullptr;
+    const Stmt result = ThreadMutator::visit(loop);
+    const Stmt steps = is_in_threads() ? in_vectors(*as<For>(result)) : nullptr;
     return steps ? steps : result;
   }
 
@@ -275,8 +270,6 @@ class StepInVectors : public Mutator {
       return nullptr;
     return Steps(loop, *store, *result, reads.rows, *count).write();
   }
-
-  int threads_ = 0;  // loops over threads around
 };
 
 }  // namespace
