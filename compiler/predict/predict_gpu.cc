@@ -23,8 +23,6 @@ namespace {
 
 using autoschedule::kSchedulers;
 
-constexpr double kLaunchSeconds = 2e-6;  // what a launch takes: estimated
-
 /// Sums over launches, in cycles.
 struct Sums {
   double multiply_adds = 0;

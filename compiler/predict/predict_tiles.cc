@@ -14,7 +14,7 @@
 #include <map>
 #include <vector>
 
-#include "runtime/core/error.h"
+#include "compiler/predict/launch_work.h"
 
 namespace kiln::predict {
 namespace {
@@ -23,8 +23,8 @@ using language::Operator;
 using tile::Instruction;
 using tile::ValueId;
 
-constexpr double kLaunchSeconds = 2e-6;  // what a launch takes: estimated
-constexpr double kLanes = 128;           // elements that instructions started in a cycle compute
+// Elements that instructions compute which start in a cycle.
+constexpr double kLanes = autoschedule::kSchedulers * kWarp;
 // Of exponentials, roots, divisions and the like (CUDA C++ programming guide, throughput of native
 // arithmetic instructions).
 constexpr double kFunctionLanes = 16;
