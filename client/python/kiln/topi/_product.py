@@ -148,8 +148,7 @@ def einsum(subscripts, *operands):
     dtype = operands[0].dtype
     for each in operands[1:]:
         dtype = dtypes.promoted(dtype, each.dtype)
-    wide = wide_of(dtype)
-    operands = [views.cast(each, wide) for each in operands]
+    operands = [views.cast(each, wide_of(dtype)) for each in operands]
     summed = [letter for letter in sizes if letter not in result]
 
     def body(*index):
@@ -165,7 +164,7 @@ def einsum(subscripts, *operands):
     sums = define.compute(
         [sizes[letter][0] for letter in result], body, name="T_einsum", varargs_names=list(result)
     )
-    return sums if wide == dtype else rounded(sums, dtype)
+    return rounded(sums, dtype)
 
 
 def _without_dots(text, operands):

@@ -16,7 +16,7 @@ def _meeting(operands):
     if not types or any(not isinstance(each, str) or each not in dtypes.KIND for each in types):
         return None
     dtype = functools.reduce(dtypes.promoted, types)
-    return dtype if dtype in _SHORT else None
+    return dtype if wide_of(dtype) != dtype else None
 
 
 def wide_of(dtype):
@@ -25,7 +25,9 @@ def wide_of(dtype):
 
 
 def rounded(result, dtype):
-    """The tensor in a shorter type, by the same name."""
+    """The tensor in a shorter type, by the same name; the tensor itself where it has that type."""
+    if result.dtype == dtype:
+        return result
     return define.compute(result.shape, lambda *i: cast(dtype, result(*i)), name=result.name)
 
 

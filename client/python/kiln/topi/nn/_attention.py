@@ -44,6 +44,4 @@ def attention(query, key, value, causal=False, scale=None):
         return apply("select", i[-1] <= i[-2] + later, scaled, constant(float("-inf"), wide)) if causal else scaled
 
     weights = softmax(define.compute(looks.shape, look, name="T_looks"))
-    if wide == dtype:
-        return matmul(weights, value)
-    return matmul(views.cast(weights, dtype), views.cast(value, dtype))
+    return matmul(views.cast(weights, dtype), value)
