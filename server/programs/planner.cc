@@ -93,6 +93,7 @@ CheckedPlan plan_anew(const ProgramEntry& program, const program::GivenTypes& gi
   const Target target = target_for(program, setting);
   CompileOptions options;
   options.automatic = program.options.auto_() != v1::AUTO_MODE_NEVER;
+  options.strict = program.options.strict();
   made.plan = program::make_plan(program.program, given, prediction_for(target, options),
                                  packing_for(target, options), form_for(target, options));
   const size_t count = made.plan.kernels.size();
