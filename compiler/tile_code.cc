@@ -17,6 +17,7 @@
 #include "compiler/tile/attention.h"
 #include "compiler/tile/bytecode.h"
 #include "compiler/tile/contraction.h"
+#include "compiler/tile/form_error.h"
 #include "compiler/tile/text.h"
 #include "runtime/core/error.h"
 
@@ -25,10 +26,7 @@ namespace {
 
 constexpr const char* kEntry = "kiln_tile_0";
 
-template <typename... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  fail(ErrorKind::Unsupported, "TILE_FORM", format, std::forward<Args>(args)...);
-}
+using tile::refuse_form;
 
 /// The tensor cores' sums of integers stop at the largest int32, where those of the definition
 /// wrap.
@@ -48,7 +46,8 @@ void require_sums_in_range(const tile::Program& program) {
   constexpr int64_t kMostProduct = 255 * 255;
   constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / kMostProduct;
   if (terms > kMostTerms)
-    refuse("its sums in int32 may have more than {} terms, and could be too large", kMostTerms);
+    refuse_form("its sums in int32 may have more than {} terms, and could be too large",
+                kMostTerms);
 }
 
 /// "convolution of 16-bit floats"
@@ -77,23 +76,23 @@ struct Tiled {
   int64_t most_spilled = 0;  // bytes of a thread that are no worse than CUDA C
 };
 
-/// CUDA C moves each score through memory four times.
 std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::string& arch) {
+  constexpr int64_t kMostSpilled = 256;  // CUDA C moves each score through memory four times
   std::vector<Tiled> tiled;
   for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
     tiled.push_back({tile::attention(kernel, shape), shape.warps,
                      fmt::format("attention, whose scores are not stored: {} queries a block, {} "
                                  "keys at once",
                                  shape.queries, shape.keys),
-                     256});
+                     kMostSpilled});
   }
   return tiled;
 }
 
 std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
   if (std::ranges::count(tile::product_architectures(), arch) == 0)
-    refuse("Tile IR is used for {}, not for {}", fmt::join(tile::product_architectures(), ", "),
-           arch);
+    refuse_form("Tile IR is used for {}, not for {}",
+                fmt::join(tile::product_architectures(), ", "), arch);
   constexpr size_t kMostTried = 2;
   std::vector<Tiled> tiled;
   for (const tile::BlockShape& shape : tile::block_shapes(kernel)) {
@@ -126,20 +125,22 @@ int64_t spilled_by(const codegen::CubinKernel& kernel, const std::string& arch) 
 
 Assembled assembled(const Tiled& tiled, const codegen::TileAssembler& assembler,
                     const std::string& arch) {
-  if (const std::string why = tile::unaligned_rows(tiled.program); !why.empty()) refuse("{}", why);
+  if (const std::string why = tile::unaligned_rows(tiled.program); !why.empty())
+    refuse_form("{}", why);
   const std::string bytecode =
       tile::bytecode(tiled.program, kEntry, {.arch = arch, .warps = tiled.warps});
   std::string cubin = assembler.assemble(bytecode, arch);
   const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
-  if (kernels.size() != 1 || kernels[0].name != kEntry) refuse("the code made of tiles is none");
+  if (kernels.size() != 1 || kernels[0].name != kEntry)
+    refuse_form("the code made of tiles is none");
   return {std::move(cubin), kernels[0], spilled_by(kernels[0], arch)};
 }
 
 /// Throws Unsupported or Unavailable with the reason why it stays with CUDA C.
 nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
                         const CompileOptions& options, Artifact& artifact) {
-  if (!options.untouched) refuse("its schedule is given");
-  if (options.strict) refuse("strict keeps its sums in the order of the definition");
+  if (!options.untouched) refuse_form("its schedule is given");
+  if (options.strict) refuse_form("strict keeps its sums in the order of the definition");
   const std::vector<Tiled> candidates = candidates_of(kernel, artifact.arch);
   std::optional<Assembled> best;
   const Tiled* chosen = nullptr;
@@ -152,7 +153,7 @@ nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
   }
   KILN_CHECK(chosen != nullptr);
   if (best->spilled > chosen->most_spilled)
-    refuse("the code made of tiles spills {} bytes", best->spilled);
+    refuse_form("the code made of tiles spills {} bytes", best->spilled);
   const SizeExpr one = SizeExpr::constant(1);
   artifact.variants[0].tile_launches = {
       {kEntry, {tile::block_count(chosen->program), one, one}, {one, one, one}}};
@@ -172,7 +173,7 @@ std::string tile_text(const language::Kernel& kernel) {
     return tile::print(tile::contraction(kernel, tile::block_shape(kernel)));
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
-    refuse("{} has no form on tiles: {}", kernel.names.kernel, error.message());
+    refuse_form("{} has no form on tiles: {}", kernel.names.kernel, error.message());
   }
 }
 

@@ -8,13 +8,14 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <limits>
 #include <numbers>
 
 #include <fmt/ranges.h>
 
+#include "compiler/tile/contraction.h"
 #include "compiler/tile/find_attention.h"
+#include "compiler/tile/part_sizes.h"
 #include "compiler/tile/program_writer.h"
 
 namespace kiln::tile {
@@ -22,24 +23,10 @@ namespace {
 
 using namespace language;
 
-constexpr int64_t kLeast = 16;         // of each side of a product of tiles
-constexpr int64_t kMostDepth = 256;    // of what a query, or a value, has; a block holds all of it
-constexpr int64_t kOpenExtent = 4096;  // of what the call brings
-constexpr double kFewBlocks = 120;     // an H100 has 132 multiprocessors
-constexpr int64_t kFewParts = 12;      // of keys: so many are a loop, fewer tileiras writes out
+constexpr int64_t kMostDepth = 256;  // of what a query, or a value, has; a block holds all of it
 
 constexpr std::array<std::string_view, 9> kArchitectures = {
     "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"};
-
-bool has_warpgroups(std::string_view arch) {
-  return arch.starts_with("sm_90") || arch.starts_with("sm_10") || arch.starts_with("sm_11");
-}
-
-/// No more of a step than an extent needs.
-int64_t needed(int64_t step, int64_t extent) {
-  const auto whole = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
-  return std::min(step, std::max(kLeast, whole));
-}
 
 /// All of an axis in one part.
 int64_t whole_step(const ElementFinder& finder, const Definition& definition, language::AxisId axis,
@@ -48,7 +35,7 @@ int64_t whole_step(const ElementFinder& finder, const Definition& definition, la
   if (extent.size >= 0) refuse_form("the call says how many numbers {} has", what);
   if (extent.constant > kMostDepth)
     refuse_form("{} has {} numbers, and a block holds {}", what, extent.constant, kMostDepth);
-  return needed(kMostDepth, std::max<int64_t>(extent.constant, 1));
+  return shortened(kMostDepth, extent_or_guess(definition, finder, axis));
 }
 
 class AttentionWriter {
@@ -234,15 +221,15 @@ std::vector<AttentionShape> attention_shapes(const Kernel& kernel, std::string_v
   const int64_t deepest = std::max(whole_step(finder, definition, found.column, "a value"),
                                    whole_step(finder, definition, found.depth, "a query"));
   const auto extent_of = [&](language::AxisId axis) {
-    const Extent extent = finder.extent_of(definition.axes[axis].extent);
-    return extent.size < 0 ? std::max<int64_t>(extent.constant, 1) : kOpenExtent;
+    return extent_or_guess(definition, finder, axis);
   };
   double rows = 1;  // of all queries
   for (const language::AxisId axis : found.axes)
     if (axis != found.column) rows *= static_cast<double>(extent_of(axis));
   const bool is_deep = deepest > 128;
   std::vector<AttentionShape> shapes;
-  if (has_warpgroups(arch)) {
+  const bool has_warpgroups = std::ranges::count(product_architectures(), arch) > 0;
+  if (has_warpgroups) {
     // Parts that are written out (tileiras 13.5) have too few registers where they are long.
     const bool is_short = extent_of(found.key) < kFewParts * 128;
     if (rows >= kFewBlocks * 128) shapes.push_back({128, is_deep || is_short ? 64 : 128, 8});
@@ -254,8 +241,8 @@ std::vector<AttentionShape> attention_shapes(const Kernel& kernel, std::string_v
     shapes = {{64, 64, 0}, {32, 64, 0}};
   }
   for (AttentionShape& shape : shapes) {
-    shape.keys = needed(shape.keys, extent_of(found.key));
-    const int64_t queries = needed(shape.queries, extent_of(found.row));
+    shape.keys = shortened(shape.keys, extent_of(found.key));
+    const int64_t queries = shortened(shape.queries, extent_of(found.row));
     if (queries < shape.queries) shape.warps = 0;
     shape.queries = queries;
   }

@@ -3,11 +3,10 @@
 #include "compiler/tile/block_shape.h"
 
 #include <algorithm>
-#include <bit>
 #include <span>
 #include <utility>
 
-#include "runtime/core/error.h"
+#include "compiler/tile/part_sizes.h"
 
 namespace kiln::tile {
 
@@ -22,25 +21,10 @@ constexpr BlockShape kShapes[] = {{.rows = 128, .columns = 256, .steps = 64, .wa
                                   {.rows = 64, .columns = 128, .steps = 64, .warps = 0},
                                   {.rows = 64, .columns = 64, .steps = 64, .warps = 0}};
 constexpr int64_t kStepBytes = 128;  // that a block moves of a row at once: 64 steps of 16 bits
-constexpr double kFewBlocks = 120;
-constexpr int64_t kLeast = 16;         // of each side of a product of tiles
-constexpr int64_t kOpenExtent = 4096;  // of what the call brings
 
 /// Tensor cores add 8-bit floats up in fewer bits than a float32 has, so each part of a sum is
 /// added to the whole in float32, which is in other registers.
 bool has_sums_twice(DType factor) { return is_float(factor) && size_of(factor) == 1; }
-
-/// No more than the extent needs.
-int64_t shortened(int64_t step, int64_t extent) {
-  const auto needed = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
-  return std::min(step, std::max(kLeast, needed));
-}
-
-int64_t extent_or_guess(const Definition& definition, const ProductFinder& finder,
-                        language::AxisId axis) {
-  const Extent found = finder.extent_of(definition.axes[axis].extent);
-  return found.size < 0 ? std::max<int64_t>(found.constant, 1) : kOpenExtent;
-}
 
 /// Powers of two whose product is `rows`, one for each axis: those that leave the least of blocks
 /// beyond the ends of axes. An open axis may be 1 long; where that leaves a choice, it is long.
@@ -119,13 +103,13 @@ class Chooser {
 
   /// The first that has enough blocks, then those that are smaller.
   std::vector<BlockShape> run() const {
-    const bool is_twice = has_sums_twice(factor_);
+    const auto all = std::span(kShapes).subspan(has_sums_twice(factor_) ? 1 : 0);
+    const auto has_enough = [&](const BlockShape& shape) { return blocks_of(shape) >= kFewBlocks; };
+    auto first = std::ranges::find_if(all, has_enough);
+    if (first == all.end()) --first;
     std::vector<BlockShape> shapes;
-    for (const BlockShape& candidate : std::span(kShapes).subspan(is_twice ? 1 : 0)) {
-      const bool is_last = candidate.rows == 64 && candidate.columns == 64;
-      if (shapes.empty() && !is_last && blocks_of(candidate) < kFewBlocks) continue;
-      shapes.push_back(fitted(candidate));
-    }
+    for (const BlockShape& shape : std::span(first, all.end()))
+      shapes.push_back(fitted(shape));
     return shapes;
   }
 
@@ -170,8 +154,6 @@ class Chooser {
       places *= parts(axis, 1);
     shape.rows = shortened(shape.rows, rows);
     shape.columns = shortened(shape.columns, extent(product_.column));
-    // tileiras (13.5) unrolls shorter loops, which then fetch nothing ahead and take it seconds.
-    constexpr double kFewParts = 12;
     if (places * parts(product_.sum(), shape.steps) < kFewParts &&
         places * parts(product_.sum(), shape.steps / 2) >= kFewParts)
       shape.steps /= 2;

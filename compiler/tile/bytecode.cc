@@ -21,11 +21,6 @@ namespace {
 
 enum Section : uint8_t { kEnd = 0, kStrings = 1, kFunctions = 2, kConstants = 4, kTypes = 5 };
 
-// Attributes that say their kind.
-constexpr uint8_t kIntegerTag = 0x01;
-constexpr uint8_t kDictionaryTag = 0x0a;
-constexpr uint8_t kHintsTag = 0x0b;
-
 class Writer : CodeWriter {
  public:
   explicit Writer(const Program& program)

@@ -65,6 +65,13 @@ enum Opcode : uint64_t {
   kYield = 109,
 };
 
+// Attributes that say their kind begin with it.
+constexpr uint8_t kIntegerTag = 0x01;
+constexpr uint8_t kFloatTag = 0x02;
+constexpr uint8_t kDivisibleTag = 0x08;
+constexpr uint8_t kDictionaryTag = 0x0a;
+constexpr uint8_t kHintsTag = 0x0b;
+
 // Attributes of instructions.
 constexpr uint8_t kToNearest = 0;
 constexpr uint8_t kToZero = 1;

@@ -14,10 +14,6 @@ namespace {
 using language::Combiner;
 using language::Operator;
 
-// Attributes that say their kind.
-constexpr uint8_t kIntegerTag = 0x01;
-constexpr uint8_t kFloatTag = 0x02;
-
 constexpr uint8_t kUnordered = 0;  // a comparison of nan holds
 constexpr uint8_t kOrdered = 1;
 constexpr uint64_t kKeepSubnormal = 0;

@@ -8,9 +8,8 @@
 namespace kiln::tile {
 namespace {
 
-constexpr uint8_t kDivisibleTag = 0x08;  // an attribute that says its kind
-constexpr int64_t kAlignment = 16;       // bytes, of a parameter
-constexpr int kTensorFloatBytes = 3;     // of a constant: it has 19 bits, in memory 32
+constexpr int64_t kAlignment = 16;    // bytes, of a parameter
+constexpr int kTensorFloatBytes = 3;  // of a constant: it has 19 bits, in memory 32
 
 }  // namespace
 

@@ -67,10 +67,6 @@ class Composer {
 
 }  // namespace
 
-bool is_composed(Operator function) {
-  return function == Operator::Erf || function == Operator::Sigmoid;
-}
-
 ValueId compose(ProgramWriter& writer, Operator function, ValueId operand) {
   Composer composer(writer, operand);
   if (function == Operator::Erf) return composer.error_function();

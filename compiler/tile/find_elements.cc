@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "compiler/tile/composed.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {

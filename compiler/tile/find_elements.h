@@ -10,8 +10,8 @@
 #include "compiler/language/evaluate/scalar.h"
 #include "compiler/language/kernel.h"
 #include "compiler/tile/find_window.h"
+#include "compiler/tile/form_error.h"
 #include "compiler/tile/program.h"
-#include "runtime/core/error.h"
 
 namespace kiln::tile {
 
@@ -38,12 +38,6 @@ constexpr std::string_view kNoProduct =
 /// What does on tiles what an operator does: there both results of a choice are there.
 inline language::Operator tile_function(language::Operator op) {
   return op == language::Operator::IfThenElse ? language::Operator::Select : op;
-}
-
-/// Throws Unsupported TILE_FORM with a reason.
-template <typename... Args>
-[[noreturn]] void refuse_form(fmt::format_string<Args...> format, Args&&... args) {
-  fail(ErrorKind::Unsupported, "TILE_FORM", format, std::forward<Args>(args)...);
 }
 
 /// Looks at what is computed element by element, through the stages that it reads, for what is not;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler/tile/form_error.h"
 #include "compiler/tile/program.h"
-#include "runtime/core/error.h"
 
 namespace kiln::tile {
 
@@ -14,11 +14,6 @@ using namespace language;
 namespace {
 
 constexpr int64_t kMostNumber = int64_t{1} << 31;  // of what indices are made of
-
-template <typename... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  fail(ErrorKind::Unsupported, "TILE_FORM", format, std::forward<Args>(args)...);
-}
 
 /// a + b * factor; nothing where a number is too large.
 std::optional<AffineIndex> sum(AffineIndex a, const AffineIndex& b, int64_t factor) {
@@ -154,7 +149,7 @@ class WindowCheck {
       : definition_(definition), read_(read), shape_(definition.shape_of(read.tensor)) {}
 
   language::AxisId run(const std::vector<language::AxisId>& sums) const {
-    if (read_.indices.empty()) refuse("it reads a tensor without dimensions");
+    if (read_.indices.empty()) refuse_form("it reads a tensor without dimensions");
     for (const AffineIndex& condition : read_.inside)
       require_of_tensor(condition);
     for (size_t d = 0; d < shape_.size(); ++d)
@@ -162,9 +157,10 @@ class WindowCheck {
     const std::optional<language::AxisId> along = read_.indices.back().axis();
     const bool is_sum = along && std::ranges::count(sums, *along) > 0;
     if (!is_sum || extent_of(*along) != known(shape_.back()))
-      refuse("a window of it is not summed over all of its last dimension");
+      refuse_form("a window of it is not summed over all of its last dimension");
     for (size_t d = 0; d + 1 < shape_.size(); ++d) {
-      if (read_.indices[d].factors.contains(*along)) refuse("what it reads has one axis twice");
+      if (read_.indices[d].factors.contains(*along))
+        refuse_form("what it reads has one axis twice");
     }
     return *along;
   }
@@ -207,7 +203,7 @@ class WindowCheck {
     for (size_t d = 0; d < shape_.size(); ++d) {
       if (condition == read_.indices[d] || condition == before_end(d)) return;
     }
-    refuse("a factor is 0 elsewhere than around a tensor");
+    refuse_form("a factor is 0 elsewhere than around a tensor");
   }
 
   bool is_all_of(const AffineIndex& index, ExprId extent) const {
@@ -225,14 +221,14 @@ class WindowCheck {
   void require_inside(size_t d) const {
     const AffineIndex& index = read_.indices[d];
     if (is_all_of(index, shape_[d])) {
-      if (d > 0 && !known(shape_[d])) refuse("the call says how large an image is");
+      if (d > 0 && !known(shape_[d])) refuse_form("the call says how large an image is");
       return;
     }
     const std::optional<AffineIndex> end = before_end(d);
-    if (!end) refuse("the call says how large an image is");
+    if (!end) refuse_form("the call says how large an image is");
     for (const AffineIndex& needed : {index, *end}) {
       if (!is_never_negative(needed) && std::ranges::count(read_.inside, needed) == 0)
-        refuse("a window of it may leave a tensor");
+        refuse_form("a window of it may leave a tensor");
     }
   }
 

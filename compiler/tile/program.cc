@@ -79,6 +79,10 @@ bool is_known(Operator function, DType type) {
   }
 }
 
+bool is_composed(Operator function) {
+  return function == Operator::Erf || function == Operator::Sigmoid;
+}
+
 std::string unaligned_rows(const Program& program) {
   // Threads move other rows element by element: then the loop is slower than that of the CUDA C,
   // and some of them tileiras (13.5) does not finish in half a minute.

@@ -191,6 +191,8 @@ bool is_tile_type(DType type);
 
 /// Whether Apply knows a function whose operands are of this type, a choice's second and third.
 bool is_known(language::Operator function, DType type);
+/// Whether a function of float32 that Apply does not know is made of those that it does.
+bool is_composed(language::Operator function);
 
 /// Why rows of its tensors are not copied without threads, which takes that each begins at a
 /// multiple of 16 bytes; empty where all are.

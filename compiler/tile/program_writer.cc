@@ -109,10 +109,10 @@ std::vector<ValueId> ProgramWriter::loop(For loop, const std::vector<ValueId>& f
   add_all(instruction.results);
   add_all(loop.carried);
   std::vector<Instruction>* const around = std::exchange(body_, &loop.body);
-  const auto known_around = std::exchange(known_, {});
+  auto known_around = std::exchange(known_, {});
   loop.yields = body(loop.carried);
   body_ = around;
-  known_ = known_around;
+  known_ = std::move(known_around);
   const std::vector<ValueId> results = instruction.results;
   instruction.what = std::move(loop);
   body_->push_back(std::move(instruction));

@@ -35,7 +35,6 @@ class ProgramWriter {
   int64_t step_of(language::AxisId axis) const { return program_.axes[numbers_.at(axis)].step; }
   AxisId number_of(language::AxisId axis) const { return numbers_.at(axis); }
   Extent extent_of(language::AxisId axis) const { return program_.axes[numbers_.at(axis)].extent; }
-  DType type_of(language::TensorId tensor) const { return definition_.type_of(tensor); }
   uint32_t parameter_of(language::TensorId tensor) const;
   const TileType& type_of(ValueId value) const { return program_.values[value]; }
 
@@ -48,7 +47,6 @@ class ProgramWriter {
   ValueId broadcast(ValueId operand, const std::vector<int64_t>& shape);
   /// Of the places of an axis a tile of this shape.
   ValueId places(language::AxisId axis, std::vector<int64_t> shape);
-
   /// An extent, as an int32 in each element of a tile.
   ValueId extent(const Extent& extent, const std::vector<int64_t>& shape);
 
