@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "compiler/autoschedule/choose/inline_elements.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/short_rows.h"
@@ -18,39 +19,6 @@
 namespace kiln::autoschedule {
 namespace {
 
-/// Whether one stage reads an element once, at most.
-bool is_read_once(const StageGraph& graph, StageId id) {
-  const std::vector<StageId> readers = schedule::readers_of(graph, id);
-  if (readers.size() != 1) return false;
-  const Stage& reader = graph[readers[0]];
-  const std::vector<const ir::TensorRead*> reads = reads_of(graph, id, readers[0]);
-  if (reader.kind != Stage::Kind::Compute || reads.size() != 1) return false;
-  // Each loop of the reader moves to another element.
-  std::vector<AxisId> own;
-  for (const ir::Expr& index : reads[0]->indices) {
-    for (const std::vector<AxisId>* axes : {&reader.data, &reader.reduce}) {
-      for (const AxisId axis : *axes) {
-        if (index == ir::Expr(graph.axes[axis].value)) own.push_back(axis);
-      }
-    }
-  }
-  std::sort(own.begin(), own.end());
-  own.erase(std::unique(own.begin(), own.end()), own.end());
-  return own.size() == reader.data.size() + reader.reduce.size();
-}
-
-/// Elements that can be computed where they are read, as long as nothing is computed twice.
-bool can_be_inline(const StageGraph& graph, StageId id) {
-  const Stage& stage = graph[id];
-  if (!is_free(graph, id) || graph.has_parameter(id) || stage.is_reduction() ||
-      stage.bodies.size() != 1 || !reductions_inside(graph, id).empty() ||
-      !is_read_once(graph, id)) {
-    return false;
-  }
-  const StageId reader = schedule::readers_of(graph, id)[0];
-  return !graph[reader].is_touched && graph[reader].role.cell_of < 0 && !graph[reader].role.is_init;
-}
-
 class Fusion {
  public:
   Fusion(const language::Kernel& kernel, const CompileOptions& options, const Machine& machine)
@@ -58,7 +26,7 @@ class Fusion {
 
   // Backwards: a stage that reads last has the loops over rows, and takes all that only it needs.
   OpenSchedule run(OpenSchedule given) {
-    add_inline_stages(given);
+    given = with_inline_elements(kernel_, std::move(given), Reads::Once);
     const Parts parts = add_parts_of_short_rows(given);
     const StageGraph graph = graph_of(kernel_, given);
     StepWriter steps(std::move(given.schedule), graph);
@@ -157,19 +125,6 @@ class Fusion {
       }
     }
     return parts.size() > before;
-  }
-
-  /// One after the other: what is inline already counts for the next.
-  void add_inline_stages(OpenSchedule& given) const {
-    const StageGraph graph = graph_of(kernel_, given);
-    std::vector<StageId> found;
-    for (const StageId id : graph.order) {
-      if (can_be_inline(graph, id)) found.push_back(id);
-    }
-    StepWriter steps(std::move(given.schedule), graph);
-    for (const StageId id : found)
-      steps.compute_inline(id);
-    given.schedule = std::move(steps).schedule();
   }
 
   static void write(const Chooser& chooser, StepWriter& steps, const RowStages& rows) {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "compiler/autoschedule/choose/fusion.h"
+#include "compiler/autoschedule/choose/inline_elements.h"
 #include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/recognise/sides.h"
@@ -24,6 +25,7 @@
 #include "compiler/autoschedule/templates/shared_transposes.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/transposed_products.h"
+#include "compiler/schedule/graph/reads.h"
 
 namespace kiln {
 namespace {
@@ -229,7 +231,9 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
     // A padded factor hides the product, of which a reduction stage would be made.
     language::Schedule padded =
         autoschedule::with_padded_stages(kernel, given, autoschedule::has_block_tiles);
-    return {autoschedule::with_reduction_stages(kernel, std::move(padded), gains), {}};
+    return autoschedule::with_inline_elements(
+        kernel, {autoschedule::with_reduction_stages(kernel, std::move(padded), gains), {}},
+        autoschedule::Reads::AtOnePlace);
   }
   const bool has_sketches = options.automatic && target.traits().has_vectors;
   if (!has_sketches) return {given, {}};
@@ -253,10 +257,13 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
   if (!options.automatic || !target.traits().is_compiled) return;
   graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
-  const Chooser chooser{*graph_, options, autoschedule::machine_of(target.arch), target.arch};
+  const bool has_threads = target.traits().has_threads;
+  if (has_threads) seen_ = std::make_unique<StageGraph>(schedule::written_out(*graph_));
+  const Chooser chooser{has_threads ? *seen_ : *graph_, options,
+                        autoschedule::machine_of(target.arch), target.arch};
   std::vector<StageId> taken = taken_sources(chooser, touched, target.traits());
   std::map<StageId, autoschedule::RowThreads> rows;
-  if (target.traits().has_threads) rows = rows_for_threads(chooser, touched);
+  if (has_threads) rows = rows_for_threads(chooser, touched);
   for (const auto& [last, of_row] : rows) {
     taken.insert(taken.end(), of_row.reductions.begin(), of_row.reductions.end());
     taken.insert(taken.end(), of_row.inlined.begin(), of_row.inlined.end());
@@ -269,9 +276,9 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
     if (std::ranges::find(taken, id) != taken.end()) continue;
     std::vector<Sketch> sketches;
     if (const auto of_row = rows.find(id); of_row != rows.end()) {
-      sketches = row_sketches(*graph_, of_row->second);
-    } else if (target.traits().has_threads) {
-      sketches = touched[id] ? touched_sketches(*graph_, id) : thread_sketches(chooser, id);
+      sketches = row_sketches(chooser.graph, of_row->second);
+    } else if (has_threads) {
+      sketches = touched[id] ? touched_sketches(chooser.graph, id) : thread_sketches(chooser, id);
     } else if (!touched[id]) {
       sketches = core_sketches(chooser, id);
     }

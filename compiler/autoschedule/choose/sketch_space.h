@@ -34,6 +34,8 @@ class SketchSpace {
  private:
   const autoschedule::OpenSchedule given_;
   std::unique_ptr<schedule::StageGraph> graph_;
+  std::unique_ptr<schedule::StageGraph>
+      seen_;  // by sketches for threads: all that is inline written out
   std::vector<autoschedule::StageSketches> stages_;
 };
 

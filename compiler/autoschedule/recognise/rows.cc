@@ -61,7 +61,9 @@ class Rows {
   bool reads_own_row(StageId id, StageId reader) const {
     if (graph_[reader].data.size() < dimensions_) return false;
     if (graph_[reader].part_of && !reads_own_row(reader, whole_of(graph_, reader))) return false;
-    return std::ranges::all_of(reads_of(graph_, id, reader), [&](const ir::TensorRead* read) {
+    return std::ranges::all_of(reads_written_out(graph_, reader), [&](const ir::Expr& expr) {
+      const ir::TensorRead* read = ir::as<ir::TensorRead>(expr);
+      if (read->stage != id) return true;
       for (size_t d = 0; d < dimensions_; ++d) {
         const AxisId axis = graph_[reader].data[d];
         if (!(read->indices[d] == ir::Expr(graph_.axes[axis].value))) return false;
@@ -102,13 +104,11 @@ bool has_few_rows(const StageGraph& graph, StageId last, size_t dimensions) {
   return rows < kFewRows;
 }
 
-std::vector<const ir::TensorRead*> reads_of(const StageGraph& graph, StageId id, StageId reader) {
-  std::vector<const ir::TensorRead*> found;
-  for (const ir::Expr& part : schedule::reading_parts(graph, graph[reader])) {
-    schedule::for_each_read(part, [&](const ir::TensorRead& read) {
-      if (read.stage == id) found.push_back(&read);
-    });
-  }
+std::vector<ir::Expr> reads_written_out(const StageGraph& graph, StageId reader) {
+  std::vector<ir::Expr> found;
+  for (const ir::Expr& part : schedule::expanded_bodies(graph, reader))
+    schedule::for_each_read(part,
+                            [&](const ir::TensorRead& read) { found.push_back(ir::Expr(&read)); });
   return found;
 }
 

@@ -28,7 +28,7 @@ bool has_rows(const StageGraph& graph, StageId id, size_t dimensions);
 /// Whether there are too few rows for several cores, for all one knows.
 bool has_few_rows(const StageGraph& graph, StageId last, size_t dimensions);
 
-/// The reads of a stage in another one.
-std::vector<const ir::TensorRead*> reads_of(const StageGraph& graph, StageId id, StageId reader);
+/// What a stage reads, with all that is inline written out.
+std::vector<ir::Expr> reads_written_out(const StageGraph& graph, StageId reader);
 
 }  // namespace kiln::autoschedule

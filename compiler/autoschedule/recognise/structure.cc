@@ -62,13 +62,17 @@ std::vector<bool> touched_roots(const StageGraph& graph) {
   return touched;
 }
 
-bool is_free(const StageGraph& graph, StageId id) {
+bool is_open(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   return stage.is_live && stage.kind == Stage::Kind::Compute && !stage.is_touched &&
          stage.attach.kind == schedule::Attach::Kind::Root && !stage.part_of &&
          stage.role.cell_of < 0 && !stage.role.is_init && stage.role.base_of < 0 &&
-         stage.conditions.empty() &&
-         (stage.is_padding || id < graph.kernel->definition.stages.size());
+         stage.conditions.empty();
+}
+
+bool is_free(const StageGraph& graph, StageId id) {
+  return is_open(graph, id) &&
+         (graph[id].is_padding || id < graph.kernel->definition.stages.size());
 }
 
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {

@@ -18,7 +18,10 @@ StageId root_of(const StageGraph& graph, StageId stage);
 /// By stage, whether steps name it as a root, or anything that stands in its loops.
 std::vector<bool> touched_roots(const StageGraph& graph);
 
-/// Whether the compiler is free to choose where a stage is computed.
+/// Whether no step says how a stage with loops of its own runs.
+bool is_open(const StageGraph& graph, StageId stage);
+
+/// Whether the compiler is free to choose where a stage is computed: an open one of the definition.
 bool is_free(const StageGraph& graph, StageId stage);
 
 /// Iterations of all loops of a stage, at one step of a scan; nothing when a size is not a

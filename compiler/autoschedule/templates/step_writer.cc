@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/schedule/graph/reads.h"
 #include "runtime/core/error.h"
 
 namespace kiln::autoschedule {
@@ -20,6 +21,21 @@ uint32_t id_of(const std::vector<uint32_t>& ids, size_t positions, uint32_t posi
   const auto found = std::find(ids.rbegin(), ids.rend(), position);
   KILN_CHECK(found != ids.rend());
   return static_cast<uint32_t>(ids.rend() - found - 1);
+}
+
+bool contains(const std::vector<StageId>& stages, StageId stage) {
+  return std::ranges::find(stages, stage) != stages.end();
+}
+
+/// Adds the stages whose expressions name the tensor where `reader` reads it: itself, and what is
+/// inline in it.
+void add_who_names(const schedule::StageGraph& graph, StageId reader, language::TensorId tensor,
+                   std::vector<StageId>& names) {
+  for (const language::TensorId input : schedule::direct_inputs(graph, graph[reader])) {
+    if (input == tensor && !contains(names, reader)) names.push_back(reader);
+    if (graph[input.stage].attach.kind == schedule::Attach::Kind::Inline)
+      add_who_names(graph, input.stage, tensor, names);
+  }
 }
 
 }  // namespace
@@ -112,8 +128,14 @@ std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorI
                                                                std::string_view scope) {
   Step copy = step(StepKind::CacheRead, tensor.stage, {});
   copy.output = tensor.output;
-  for (const StageId reader : readers)
-    copy.readers.push_back(id_of_stage(reader));
+  std::vector<StageId> names;
+  for (const StageId reader : readers) {
+    const size_t before = names.size();
+    add_who_names(graph_, reader, tensor, names);
+    if (names.size() == before && !contains(names, reader)) names.push_back(reader);
+  }
+  for (const StageId name : names)
+    copy.readers.push_back(id_of_stage(name));
   copy.tag = scope;
   return add_stage(std::move(copy));
 }

@@ -36,7 +36,8 @@ class StepWriter {
   void double_buffer(StageId stage);
   /// What is computed at the axis is fetched one iteration early.
   void software_pipeline(StageId stage, AxisId axis, int64_t stages = 2);
-  /// A copy of a tensor that the readers read instead of it, and the copy's axes.
+  /// A copy of a tensor that the readers, and what is inline in them, read instead of it, and the
+  /// copy's axes.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor,
                                                      const std::vector<StageId>& readers,
                                                      std::string_view scope);

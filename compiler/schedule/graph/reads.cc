@@ -230,6 +230,17 @@ std::vector<ir::Expr> expanded_inits(const StageGraph& graph, StageId stage) {
   return inits;
 }
 
+StageGraph written_out(const StageGraph& graph) {
+  StageGraph result = graph;
+  for (const StageId id : graph.order) {
+    Stage& stage = result.stages[id];
+    if (!runs_over_axes(stage) || stage.attach.kind == Attach::Kind::Inline) continue;
+    for (ir::Expr& body : stage.bodies)
+      body = expand(graph, body);
+  }
+  return result;
+}
+
 void refuse_large_inlining(const StageGraph& graph) {
   for (const StageId id : graph.order) {
     const Stage& stage = graph[id];

@@ -42,6 +42,9 @@ std::vector<ir::Expr> expanded_bounds(const StageGraph& graph, StageId stage);
 /// Likewise what the reductions of `stage` start from.
 std::vector<ir::Expr> expanded_inits(const StageGraph& graph, StageId stage);
 
+/// The graph with all inline stages written out in the bodies of the others.
+StageGraph written_out(const StageGraph& graph);
+
 /// Refuses to write out what would not end: ResourceExhausted INLINE_LIMIT.
 void refuse_large_inlining(const StageGraph& graph);
 
