@@ -1,252 +1,22 @@
-// For vector targets first the steps that change which stages there are (padded copies, reduction
-// stages, transposed products, fusion); then a list of sketches for each root stage that no step
-// has touched, as the templates have them for its kind. On a GPU rows that are reduced get a block
-// each, contractions one for each tile, other untouched stages one thread an element, and one with
-// steps that bind nothing gets its outermost loop bound, since a kernel without threads could not
-// run there.
+// Each kind of target has a start of its own, of steps that change which stages there are, and
+// sketches for the stages that come of it.
 #include "compiler/autoschedule/choose/sketch_space.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include "compiler/autoschedule/choose/fusion.h"
-#include "compiler/autoschedule/choose/inline_elements.h"
-#include "compiler/autoschedule/choose/product_chains.h"
-#include "compiler/autoschedule/recognise/inner_reductions.h"
-#include "compiler/autoschedule/recognise/sides.h"
-#include "compiler/autoschedule/templates/block_tiles.h"
-#include "compiler/autoschedule/templates/column_threads.h"
-#include "compiler/autoschedule/templates/gpu_machine.h"
-#include "compiler/autoschedule/templates/image_sketches.h"
-#include "compiler/autoschedule/templates/matrix_tiles.h"
-#include "compiler/autoschedule/templates/padded_factors.h"
-#include "compiler/autoschedule/templates/row_threads.h"
-#include "compiler/autoschedule/templates/shared_transposes.h"
-#include "compiler/autoschedule/templates/stage_schedules.h"
-#include "compiler/autoschedule/templates/transposed_products.h"
+#include "compiler/autoschedule/choose/core_space.h"
+#include "compiler/autoschedule/choose/thread_space.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln {
 namespace {
 
-using autoschedule::AxisId;
-using autoschedule::Chooser;
-using autoschedule::Sketch;
-using autoschedule::Stage;
-using autoschedule::StageGraph;
-using autoschedule::StageId;
-using autoschedule::StepWriter;
-using autoschedule::Values;
-using schedule::Attach;
-
-bool has_bound_loop(const StageGraph& graph, StageId root) {
-  for (StageId id = 0; id < graph.stages.size(); ++id) {
-    if (autoschedule::root_of(graph, id) != root) continue;
-    for (const AxisId leaf : graph[id].loops.leaves) {
-      if (graph.axes[leaf].thread != ir::ThreadAxis::None) return true;
-    }
-  }
-  return false;
-}
-
-bool is_attach_axis(const StageGraph& graph, AxisId axis) {
-  return std::any_of(graph.stages.begin(), graph.stages.end(), [&](const Stage& stage) {
-    return stage.is_live && stage.attach.kind == Attach::Kind::At && stage.attach.axis == axis;
-  });
-}
-
-/// A stage with steps but none that binds: its outermost loop (after that of time, in a scan) goes
-/// to the threads, which changes the order of nothing.
-void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId id, bool has_time) {
-  const Stage& stage = graph[id];
-  std::vector<AxisId> leaves = stage.loops.leaves;
-  if (has_time) std::erase(leaves, stage.time_axis());
-  if (leaves.empty()) return;
-  const AxisId leaf = leaves[0];
-  const schedule::Axis& axis = graph.axes[leaf];
-  const bool is_free = axis.kind == schedule::AxisKind::Data && axis.annotated_by < 0;
-  if (!is_free) return;
-  if (is_attach_axis(graph, leaf)) {
-    steps.bind(id, leaf, "blockIdx.x");
-    return;
-  }
-  const auto [block, thread] = steps.split(id, leaf, 256);
-  steps.bind(id, block, "blockIdx.x");
-  steps.bind(id, thread, "threadIdx.x");
-}
-
-/// The inits of a scan and what stands directly in its time loop.
-std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
-  std::vector<StageId> nests;
-  for (const StageId id : graph.stage_of_id) {
-    const Stage& stage = graph[id];
-    const bool is_init = stage.role.is_init && stage.role.init_of == scan;
-    const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan;
-    if (stage.is_live && (is_init || in_time)) nests.push_back(id);
-  }
-  return nests;
-}
-
-/// Threads of a block.
-const autoschedule::Parameter kBlock = {"block", {32, 64, 128, 256, 512, 1024}, 256};
-
-/// Threads of a block that runs columns through time, which are mostly few: so many that there are
-/// as many blocks as multiprocessors.
-int64_t block_of_columns(const Chooser& chooser, StageId nest) {
-  const std::optional<int64_t> columns = autoschedule::constant_extent_of(
-      chooser.graph, autoschedule::columns_of(chooser.graph[nest]));
-  if (!columns) return kBlock.preferred;
-  const int64_t multiprocessors = autoschedule::gpu_machine(chooser.arch).multiprocessors;
-  int64_t threads = kBlock.preferred;
-  while (threads > ir::kWarp && *columns / threads < multiprocessors)
-    threads /= 2;
-  return threads;
-}
-
-/// A contraction or a transpose in tiles; else one thread an element, or for some neighbours, or of
-/// a scatter one for each of what cannot meet.
-std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
-  const StageGraph& graph = chooser.graph;
-  // Either all of a stage's sketches keep the order of its sum, or none does.
-  std::vector<Sketch> matrices = autoschedule::matrix_tile_sketches(chooser, root);
-  if (!matrices.empty()) return matrices;
-  std::vector<Sketch> tiles = autoschedule::block_tile_sketches(chooser, root);
-  if (!tiles.empty()) return tiles;
-  std::vector<Sketch> transposes = autoschedule::shared_transpose_sketches(chooser, root);
-  if (!transposes.empty()) return transposes;
-  std::vector<Sketch> columns = autoschedule::column_thread_sketches(chooser, root);
-  if (!columns.empty()) return columns;
-  if (graph[root].kind == Stage::Kind::Scatter) {
-    return {{.name = "threads",
-             .parameters = {kBlock},
-             .write = [&graph, root](StepWriter& steps, const Values& values) {
-               autoschedule::bind_scatter(graph, steps, root, values.get("block", 256));
-             }}};
-  }
-  const std::vector<StageId> nests = graph[root].kind == Stage::Kind::Scan
-                                         ? nests_of_scan(graph, root)
-                                         : std::vector<StageId>{root};
-  const int64_t lanes =
-      autoschedule::lanes_of_thread(graph, root, autoschedule::gpu_machine(chooser.arch));
-  std::vector<autoschedule::Parameter> parameters = {kBlock};
-  if (graph[root].kind == Stage::Kind::Scan && !nests.empty())
-    parameters[0].preferred = block_of_columns(chooser, nests.back());
-  if (lanes > 1) parameters.push_back({"lanes", {1, lanes}, lanes});
-  return {{.name = "threads",
-           .parameters = std::move(parameters),
-           .write = [&graph, nests](StepWriter& steps, const Values& values) {
-             for (const StageId nest : nests)
-               autoschedule::bind_elements(graph, steps, nest, values.get("block", 256),
-                                           values.get("lanes", 1));
-           }}};
-}
-
-/// Rows that a block has for itself, with the stages that go into its loop.
-std::vector<Sketch> row_sketches(const StageGraph& graph, const autoschedule::RowThreads& rows) {
-  return {{.name = "a block a row",
-           .parameters = {},
-           .write = [&graph, rows](StepWriter& steps, const Values&) {
-             autoschedule::bind_rows(graph, steps, rows);
-           }}};
-}
-
-/// By the stage that has the loop over rows. Later stages take first what they read.
-std::map<StageId, autoschedule::RowThreads> rows_for_threads(const Chooser& chooser,
-                                                             const std::vector<bool>& touched) {
-  const StageGraph& graph = chooser.graph;
-  std::map<StageId, autoschedule::RowThreads> found;
-  std::set<StageId> taken;
-  for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
-    const Stage& stage = graph[*id];
-    const bool is_root = stage.is_live && stage.kind == Stage::Kind::Compute &&
-                         stage.attach.kind == Attach::Kind::Root && !stage.part_of &&
-                         !stage.role.is_init && stage.role.base_of < 0 && stage.role.cell_of < 0;
-    if (!is_root || touched[*id] || taken.contains(*id)) continue;
-    const auto rows = autoschedule::row_threads_of(chooser, *id);
-    if (!rows) continue;
-    taken.insert(rows->reductions.begin(), rows->reductions.end());
-    taken.insert(rows->inlined.begin(), rows->inlined.end());
-    found.emplace(*id, *rows);
-  }
-  return found;
-}
-
-/// What a stage with steps gets on a GPU: nothing is left open.
-std::vector<Sketch> touched_sketches(const StageGraph& graph, StageId root) {
-  if (has_bound_loop(graph, root) || graph[root].kind == Stage::Kind::Scatter) return {};
-  const bool is_scan = graph[root].kind != Stage::Kind::Compute;
-  const std::vector<StageId> nests =
-      is_scan ? nests_of_scan(graph, root) : std::vector<StageId>{root};
-  return {{.name = "as written, its outermost loop bound",
-           .parameters = {},
-           .write = [&graph, nests, is_scan](StepWriter& steps, const Values&) {
-             for (const StageId nest : nests)
-               bind_outermost(graph, steps, nest, is_scan);
-           }}};
-}
-
-std::vector<Sketch> core_sketches(const Chooser& chooser, StageId root) {
-  switch (chooser.graph[root].kind) {
-    case Stage::Kind::Scan: return autoschedule::scan_sketches(chooser, root);
-    case Stage::Kind::Scatter: return autoschedule::scatter_sketches(chooser, root);
-    default:
-      return autoschedule::with_image_sketches(chooser, root,
-                                               autoschedule::compute_sketches(chooser, root, true));
-  }
-}
-
-/// Of a stage for threads, what the tiles that thread_sketches() take compute as they fetch it.
-std::optional<StageId> padding_of_tiles(const Chooser& chooser, StageId id) {
-  return autoschedule::matrix_tile_sketches(chooser, id).empty()
-             ? autoschedule::padding_of_block_tiles(chooser.graph, id)
-             : autoschedule::padding_of_matrix_tiles(chooser, id);
-}
-
-/// Stages that the sketches of another one schedule.
-std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<bool>& touched,
-                                   const TargetTraits& target) {
-  const StageGraph& graph = chooser.graph;
-  std::vector<StageId> taken;
-  for (const StageId id : graph.stage_of_id) {
-    if (touched[id] || graph[id].kind != Stage::Kind::Compute) continue;
-    const auto source = target.has_threads ? padding_of_tiles(chooser, id)
-                                           : autoschedule::taken_source(chooser, id);
-    if (source) taken.push_back(*source);
-  }
-  return taken;
-}
-
 /// The schedule that sketches are added to.
 autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const language::Schedule& given,
                                     const Target& target, const CompileOptions& options) {
-  if (options.automatic && target.traits().has_threads) {
-    const autoschedule::Machine machine = autoschedule::machine_of(target.arch);
-    const auto gains = [&](const StageGraph& graph, StageId id) {
-      const Chooser chooser{graph, options, machine};
-      return autoschedule::has_block_tiles(graph, id) ||
-             autoschedule::is_row_reduction(chooser, id) ||
-             autoschedule::is_column_reduction(chooser, id);
-    };
-    // A padded factor hides the product, of which a reduction stage would be made.
-    language::Schedule padded =
-        autoschedule::with_padded_stages(kernel, given, autoschedule::has_block_tiles);
-    return autoschedule::with_inline_elements(
-        kernel, {autoschedule::with_reduction_stages(kernel, std::move(padded), gains), {}},
-        autoschedule::Reads::AtOnePlace);
-  }
-  const bool has_sketches = options.automatic && target.traits().has_vectors;
-  if (!has_sketches) return {given, {}};
-  language::Schedule schedule =
-      autoschedule::with_padded_stages(kernel, given, [&](const StageGraph& graph, StageId id) {
-        return autoschedule::has_vector_tiles(Chooser{graph, options}, id);
-      });
-  schedule =
-      autoschedule::with_reduction_stages(kernel, std::move(schedule), autoschedule::gains_vectors);
-  schedule = autoschedule::with_product_chains(kernel, std::move(schedule), target, options);
-  return autoschedule::fuse_stages(
-      kernel, autoschedule::with_transposed_products(kernel, std::move(schedule), target, options),
-      options, autoschedule::machine_of(target.arch));
+  if (options.automatic && target.traits().has_threads)
+    return autoschedule::start_for_threads(kernel, given, target, options);
+  if (options.automatic && target.traits().has_vectors)
+    return autoschedule::start_for_cores(kernel, given, target, options);
+  return {given, {}};
 }
 
 }  // namespace
@@ -255,35 +25,14 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
                          const Target& target, const CompileOptions& options)
     : given_(start_of(kernel, given, target, options)) {
   if (!options.automatic || !target.traits().is_compiled) return;
-  graph_ = std::make_unique<StageGraph>(autoschedule::graph_of(kernel, given_));
+  graph_ = std::make_unique<schedule::StageGraph>(autoschedule::graph_of(kernel, given_));
   const std::vector<bool> touched = autoschedule::touched_roots(*graph_);
   const bool has_threads = target.traits().has_threads;
-  if (has_threads) seen_ = std::make_unique<StageGraph>(schedule::written_out(*graph_));
-  const Chooser chooser{has_threads ? *seen_ : *graph_, options,
-                        autoschedule::machine_of(target.arch), target.arch};
-  std::vector<StageId> taken = taken_sources(chooser, touched, target.traits());
-  std::map<StageId, autoschedule::RowThreads> rows;
-  if (has_threads) rows = rows_for_threads(chooser, touched);
-  for (const auto& [last, of_row] : rows) {
-    taken.insert(taken.end(), of_row.reductions.begin(), of_row.reductions.end());
-    taken.insert(taken.end(), of_row.inlined.begin(), of_row.inlined.end());
-  }
-  for (const StageId id : graph_->stage_of_id) {
-    const Stage& stage = (*graph_)[id];
-    if (!stage.is_live || stage.role.is_init || stage.attach.kind != Attach::Kind::Root) continue;
-    const bool is_scan = stage.kind == Stage::Kind::Scan;
-    if (!is_scan && !schedule::runs_over_axes(stage)) continue;
-    if (std::ranges::find(taken, id) != taken.end()) continue;
-    std::vector<Sketch> sketches;
-    if (const auto of_row = rows.find(id); of_row != rows.end()) {
-      sketches = row_sketches(chooser.graph, of_row->second);
-    } else if (has_threads) {
-      sketches = touched[id] ? touched_sketches(chooser.graph, id) : thread_sketches(chooser, id);
-    } else if (!touched[id]) {
-      sketches = core_sketches(chooser, id);
-    }
-    if (!sketches.empty()) stages_.push_back({id, std::move(sketches)});
-  }
+  if (has_threads) seen_ = std::make_unique<schedule::StageGraph>(schedule::written_out(*graph_));
+  const autoschedule::Chooser chooser{has_threads ? *seen_ : *graph_, options,
+                                      autoschedule::machine_of(target.arch), target.arch};
+  stages_ = has_threads ? autoschedule::thread_space(chooser, touched)
+                        : autoschedule::core_space(chooser, touched);
 }
 
 SketchSpace::~SketchSpace() = default;
@@ -294,16 +43,16 @@ language::Schedule SketchSpace::schedule(const autoschedule::Candidate& candidat
          candidate.stages.size(), stages_.size());
   }
   if (stages_.empty()) return given_.schedule;
-  StepWriter steps(given_.schedule, *graph_);
+  autoschedule::StepWriter steps(given_.schedule, *graph_);
   for (size_t i = 0; i < stages_.size(); ++i) {
     const autoschedule::Candidate::Choice& choice = candidate.stages[i];
-    const std::vector<Sketch>& sketches = stages_[i].sketches;
+    const std::vector<autoschedule::Sketch>& sketches = stages_[i].sketches;
     if (choice.sketch >= sketches.size() || !sketches[choice.sketch].has(choice.values)) {
       fail(ErrorKind::InvalidArgument, "SKETCH", "the candidate's stage {} is of another kernel",
            i);
     }
-    const Sketch& sketch = sketches[choice.sketch];
-    sketch.write(steps, Values(sketch.parameters, choice.values));
+    const autoschedule::Sketch& sketch = sketches[choice.sketch];
+    sketch.write(steps, autoschedule::Values(sketch.parameters, choice.values));
   }
   return std::move(steps).schedule();
 }

@@ -62,6 +62,13 @@ std::vector<bool> touched_roots(const StageGraph& graph) {
   return touched;
 }
 
+bool has_own_loops(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  return stage.is_live && !stage.role.is_init &&
+         stage.attach.kind == schedule::Attach::Kind::Root &&
+         (stage.kind == Stage::Kind::Scan || schedule::runs_over_axes(stage));
+}
+
 bool is_open(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   return stage.is_live && stage.kind == Stage::Kind::Compute && !stage.is_touched &&

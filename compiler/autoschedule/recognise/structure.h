@@ -18,6 +18,9 @@ StageId root_of(const StageGraph& graph, StageId stage);
 /// By stage, whether steps name it as a root, or anything that stands in its loops.
 std::vector<bool> touched_roots(const StageGraph& graph);
 
+/// Whether a stage at the root has loops of its own that can be scheduled.
+bool has_own_loops(const StageGraph& graph, StageId stage);
+
 /// Whether no step says how a stage with loops of its own runs.
 bool is_open(const StageGraph& graph, StageId stage);
 

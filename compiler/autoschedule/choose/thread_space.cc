@@ -1,0 +1,226 @@
+// For GPUs: rows that are reduced get a block each, contractions one for each tile, other untouched
+// stages one thread an element, and one with steps that bind nothing gets its outermost loop bound,
+// since a kernel without threads could not run there.
+#include "compiler/autoschedule/choose/thread_space.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "compiler/autoschedule/choose/inline_elements.h"
+#include "compiler/autoschedule/recognise/inner_reductions.h"
+#include "compiler/autoschedule/recognise/sides.h"
+#include "compiler/autoschedule/templates/block_tiles.h"
+#include "compiler/autoschedule/templates/column_threads.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/matrix_tiles.h"
+#include "compiler/autoschedule/templates/padded_factors.h"
+#include "compiler/autoschedule/templates/row_threads.h"
+#include "compiler/autoschedule/templates/shared_transposes.h"
+#include "compiler/autoschedule/templates/stage_schedules.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+using schedule::Attach;
+
+bool has_bound_loop(const StageGraph& graph, StageId root) {
+  for (StageId id = 0; id < graph.stages.size(); ++id) {
+    if (root_of(graph, id) != root) continue;
+    for (const AxisId leaf : graph[id].loops.leaves) {
+      if (graph.axes[leaf].thread != ir::ThreadAxis::None) return true;
+    }
+  }
+  return false;
+}
+
+bool is_attach_axis(const StageGraph& graph, AxisId axis) {
+  return std::any_of(graph.stages.begin(), graph.stages.end(), [&](const Stage& stage) {
+    return stage.is_live && stage.attach.kind == Attach::Kind::At && stage.attach.axis == axis;
+  });
+}
+
+/// A stage with steps but none that binds: its outermost loop (after that of time, in a scan) goes
+/// to the threads, which changes the order of nothing.
+void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId id, bool has_time) {
+  const Stage& stage = graph[id];
+  std::vector<AxisId> leaves = stage.loops.leaves;
+  if (has_time) std::erase(leaves, stage.time_axis());
+  if (leaves.empty()) return;
+  const AxisId leaf = leaves[0];
+  const schedule::Axis& axis = graph.axes[leaf];
+  const bool is_free = axis.kind == schedule::AxisKind::Data && axis.annotated_by < 0;
+  if (!is_free) return;
+  if (is_attach_axis(graph, leaf)) {
+    steps.bind(id, leaf, "blockIdx.x");
+    return;
+  }
+  const auto [block, thread] = steps.split(id, leaf, 256);
+  steps.bind(id, block, "blockIdx.x");
+  steps.bind(id, thread, "threadIdx.x");
+}
+
+/// The inits of a scan and what stands directly in its time loop.
+std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
+  std::vector<StageId> nests;
+  for (const StageId id : graph.stage_of_id) {
+    const Stage& stage = graph[id];
+    const bool is_init = stage.role.is_init && stage.role.init_of == scan;
+    const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan;
+    if (stage.is_live && (is_init || in_time)) nests.push_back(id);
+  }
+  return nests;
+}
+
+/// Threads of a block.
+const Parameter kBlock = {"block", {32, 64, 128, 256, 512, 1024}, 256};
+
+/// Threads of a block that runs columns through time, which are mostly few: so many that there are
+/// as many blocks as multiprocessors.
+int64_t block_of_columns(const Chooser& chooser, StageId nest) {
+  const std::optional<int64_t> columns =
+      constant_extent_of(chooser.graph, columns_of(chooser.graph[nest]));
+  if (!columns) return kBlock.preferred;
+  const int64_t multiprocessors = gpu_machine(chooser.arch).multiprocessors;
+  int64_t threads = kBlock.preferred;
+  while (threads > ir::kWarp && *columns / threads < multiprocessors)
+    threads /= 2;
+  return threads;
+}
+
+/// A contraction or a transpose in tiles; else one thread an element, or for some neighbours, or of
+/// a scatter one for each of what cannot meet.
+std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
+  const StageGraph& graph = chooser.graph;
+  // Either all of a stage's sketches keep the order of its sum, or none does.
+  std::vector<Sketch> matrices = matrix_tile_sketches(chooser, root);
+  if (!matrices.empty()) return matrices;
+  std::vector<Sketch> tiles = block_tile_sketches(chooser, root);
+  if (!tiles.empty()) return tiles;
+  std::vector<Sketch> transposes = shared_transpose_sketches(chooser, root);
+  if (!transposes.empty()) return transposes;
+  std::vector<Sketch> columns = column_thread_sketches(chooser, root);
+  if (!columns.empty()) return columns;
+  if (graph[root].kind == Stage::Kind::Scatter) {
+    return {{.name = "threads",
+             .parameters = {kBlock},
+             .write = [&graph, root](StepWriter& steps, const Values& values) {
+               bind_scatter(graph, steps, root, values.get("block", 256));
+             }}};
+  }
+  const std::vector<StageId> nests = graph[root].kind == Stage::Kind::Scan
+                                         ? nests_of_scan(graph, root)
+                                         : std::vector<StageId>{root};
+  const int64_t lanes = lanes_of_thread(graph, root, gpu_machine(chooser.arch));
+  std::vector<Parameter> parameters = {kBlock};
+  if (graph[root].kind == Stage::Kind::Scan && !nests.empty())
+    parameters[0].preferred = block_of_columns(chooser, nests.back());
+  if (lanes > 1) parameters.push_back({"lanes", {1, lanes}, lanes});
+  return {{.name = "threads",
+           .parameters = std::move(parameters),
+           .write = [&graph, nests](StepWriter& steps, const Values& values) {
+             for (const StageId nest : nests)
+               bind_elements(graph, steps, nest, values.get("block", 256), values.get("lanes", 1));
+           }}};
+}
+
+/// Rows that a block has for itself, with the stages that go into its loop.
+std::vector<Sketch> row_sketches(const StageGraph& graph, const RowThreads& rows) {
+  return {{.name = "a block a row",
+           .parameters = {},
+           .write = [&graph, rows](StepWriter& steps, const Values&) {
+             bind_rows(graph, steps, rows);
+           }}};
+}
+
+/// By the stage that has the loop over rows. Later stages take first what they read.
+std::map<StageId, RowThreads> rows_for_threads(const Chooser& chooser,
+                                               const std::vector<bool>& touched) {
+  const StageGraph& graph = chooser.graph;
+  std::map<StageId, RowThreads> found;
+  std::set<StageId> taken;
+  for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
+    const Stage& stage = graph[*id];
+    const bool is_root = stage.is_live && stage.kind == Stage::Kind::Compute &&
+                         stage.attach.kind == Attach::Kind::Root && !stage.part_of &&
+                         !stage.role.is_init && stage.role.base_of < 0 && stage.role.cell_of < 0;
+    if (!is_root || touched[*id] || taken.contains(*id)) continue;
+    const auto rows = row_threads_of(chooser, *id);
+    if (!rows) continue;
+    taken.insert(rows->reductions.begin(), rows->reductions.end());
+    taken.insert(rows->inlined.begin(), rows->inlined.end());
+    found.emplace(*id, *rows);
+  }
+  return found;
+}
+
+/// What a stage with steps gets on a GPU: nothing is left open.
+std::vector<Sketch> touched_sketches(const StageGraph& graph, StageId root) {
+  if (has_bound_loop(graph, root) || graph[root].kind == Stage::Kind::Scatter) return {};
+  const bool is_scan = graph[root].kind != Stage::Kind::Compute;
+  const std::vector<StageId> nests =
+      is_scan ? nests_of_scan(graph, root) : std::vector<StageId>{root};
+  return {{.name = "as written, its outermost loop bound",
+           .parameters = {},
+           .write = [&graph, nests, is_scan](StepWriter& steps, const Values&) {
+             for (const StageId nest : nests)
+               bind_outermost(graph, steps, nest, is_scan);
+           }}};
+}
+
+/// What the tiles that thread_sketches() take compute as they fetch it.
+std::optional<StageId> padding_of_tiles(const Chooser& chooser, StageId id) {
+  return matrix_tile_sketches(chooser, id).empty() ? padding_of_block_tiles(chooser.graph, id)
+                                                   : padding_of_matrix_tiles(chooser, id);
+}
+
+/// Stages that the sketches of others schedule.
+std::vector<StageId> taken_stages(const Chooser& chooser, const std::vector<bool>& touched,
+                                  const std::map<StageId, RowThreads>& rows) {
+  std::vector<StageId> taken;
+  for (const StageId id : chooser.graph.stage_of_id) {
+    if (touched[id] || chooser.graph[id].kind != Stage::Kind::Compute) continue;
+    if (const auto padding = padding_of_tiles(chooser, id)) taken.push_back(*padding);
+  }
+  for (const auto& [last, of_row] : rows) {
+    taken.insert(taken.end(), of_row.reductions.begin(), of_row.reductions.end());
+    taken.insert(taken.end(), of_row.inlined.begin(), of_row.inlined.end());
+  }
+  return taken;
+}
+
+}  // namespace
+
+OpenSchedule start_for_threads(const language::Kernel& kernel, const language::Schedule& given,
+                               const Target& target, const CompileOptions& options) {
+  const Machine machine = machine_of(target.arch);
+  const auto gains = [&](const StageGraph& graph, StageId id) {
+    const Chooser chooser{graph, options, machine};
+    return has_block_tiles(graph, id) || is_row_reduction(chooser, id) ||
+           is_column_reduction(chooser, id);
+  };
+  // A padded factor hides the product, of which a reduction stage would be made.
+  language::Schedule padded = with_padded_stages(kernel, given, has_block_tiles);
+  return with_inline_elements(kernel, {with_reduction_stages(kernel, std::move(padded), gains), {}},
+                              Reads::AtOnePlace);
+}
+
+std::vector<StageSketches> thread_space(const Chooser& chooser, const std::vector<bool>& touched) {
+  const StageGraph& graph = chooser.graph;
+  const std::map<StageId, RowThreads> rows = rows_for_threads(chooser, touched);
+  const std::vector<StageId> taken = taken_stages(chooser, touched, rows);
+  std::vector<StageSketches> stages;
+  for (const StageId id : graph.stage_of_id) {
+    if (!has_own_loops(graph, id) || std::ranges::find(taken, id) != taken.end()) continue;
+    std::vector<Sketch> sketches;
+    if (const auto of_row = rows.find(id); of_row != rows.end()) {
+      sketches = row_sketches(graph, of_row->second);
+    } else {
+      sketches = touched[id] ? touched_sketches(graph, id) : thread_sketches(chooser, id);
+    }
+    if (!sketches.empty()) stages.push_back({id, std::move(sketches)});
+  }
+  return stages;
+}
+
+}  // namespace kiln::autoschedule
