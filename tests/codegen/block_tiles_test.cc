@@ -195,16 +195,6 @@ TEST(BlockTileCost, IsThatOfTheBusiestMultiprocessor) {
 INSTANTIATE_TEST_SUITE_P(All, BlockTiles, ::testing::ValuesIn(kTiled),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(BlockTiles, OfAProductInsideAnExpressionAreALaunchOfTheirOwn) {
-  const language::TextKernel text = kernel_of(
-      R"(kernel k(A: float32[n, l], B: float32[l, m], c: float32[m]) -> (C: float32[n, m]) {
-    C[i, j] = max(sum[k < l](A[i, k] * B[k, j]) + c[j], 0) })");
-  const ir::Kernel loops = gpu_loops(text);
-  EXPECT_EQ(ir::launched_statements(loops.body).size(), 2u) << ir::print(loops);
-  EXPECT_NE(ir::print(loops).find("scope(shared)"), std::string::npos) << ir::print(loops);
-  EXPECT_EQ(gpu_difference(text, loops, {40, 20, 66}), "");
-}
-
 void expect_no_tiles(const char* text) {
   const std::string loops = ir::print(gpu_loops(kernel_of(text)));
   EXPECT_EQ(loops.find("scope(shared)"), std::string::npos) << loops;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler/autoschedule/choose/inline_elements.h"
+#include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
@@ -88,19 +89,49 @@ int64_t block_of_columns(const Chooser& chooser, StageId nest) {
   return threads;
 }
 
-/// A contraction or a transpose in tiles; else one thread an element, or for some neighbours, or of
-/// a scatter one for each of what cannot meet.
+/// Sketches whose results are in registers before they are stored, and the stages that they
+/// schedule beside their own: what is put around a factor, and what is made of the results.
+struct Tiles {
+  std::vector<Sketch> sketches;
+  std::optional<StageId> padding;
+  std::optional<Epilogue> epilogue;
+};
+
+/// Of a contraction or a reduction down columns; of others no sketches.
+Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue) {
+  // Either all of a stage's sketches keep the order of its sum, or none does.
+  std::vector<Sketch> matrices = matrix_tile_sketches(chooser, id, epilogue);
+  if (!matrices.empty())
+    return {std::move(matrices), padding_of_matrix_tiles(chooser, id), epilogue};
+  std::vector<Sketch> blocks = block_tile_sketches(chooser, id, epilogue);
+  if (!blocks.empty())
+    return {std::move(blocks), padding_of_block_tiles(chooser.graph, id), epilogue};
+  return {column_thread_sketches(chooser, id, epilogue), std::nullopt, epilogue};
+}
+
+/// By their stages. A stage that is made of two results is the epilogue of the first.
+std::map<StageId, Tiles> tiles_of_stages(const Chooser& chooser, const std::vector<bool>& touched) {
+  std::map<StageId, Tiles> found;
+  std::set<StageId> taken;
+  for (const StageId id : chooser.graph.stage_of_id) {
+    if (touched[id] || chooser.graph[id].kind != Stage::Kind::Compute) continue;
+    std::optional<Epilogue> epilogue = epilogue_of(chooser.graph, id);
+    if (epilogue && (touched[epilogue->stage] || taken.contains(epilogue->stage)))
+      epilogue = std::nullopt;
+    Tiles tiles = tiles_of(chooser, id, epilogue);
+    if (tiles.sketches.empty()) continue;
+    if (epilogue) taken.insert(epilogue->stage);
+    found.emplace(id, std::move(tiles));
+  }
+  return found;
+}
+
+/// A transpose in tiles; else one thread an element, or for some neighbours, or of a scatter one
+/// for each of what cannot meet.
 std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
   const StageGraph& graph = chooser.graph;
-  // Either all of a stage's sketches keep the order of its sum, or none does.
-  std::vector<Sketch> matrices = matrix_tile_sketches(chooser, root);
-  if (!matrices.empty()) return matrices;
-  std::vector<Sketch> tiles = block_tile_sketches(chooser, root);
-  if (!tiles.empty()) return tiles;
   std::vector<Sketch> transposes = shared_transpose_sketches(chooser, root);
   if (!transposes.empty()) return transposes;
-  std::vector<Sketch> columns = column_thread_sketches(chooser, root);
-  if (!columns.empty()) return columns;
   if (graph[root].kind == Stage::Kind::Scatter) {
     return {{.name = "threads",
              .parameters = {kBlock},
@@ -133,12 +164,16 @@ std::vector<Sketch> row_sketches(const StageGraph& graph, const RowThreads& rows
            }}};
 }
 
-/// By the stage that has the loop over rows. Later stages take first what they read.
+/// By the stage that has the loop over rows. Later stages take first what they read; epilogues of
+/// tiles have no rows.
 std::map<StageId, RowThreads> rows_for_threads(const Chooser& chooser,
-                                               const std::vector<bool>& touched) {
+                                               const std::vector<bool>& touched,
+                                               const std::map<StageId, Tiles>& tiles) {
   const StageGraph& graph = chooser.graph;
   std::map<StageId, RowThreads> found;
   std::set<StageId> taken;
+  for (const auto& [id, of_stage] : tiles)
+    if (of_stage.epilogue) taken.insert(of_stage.epilogue->stage);
   for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
     const Stage& stage = graph[*id];
     const bool is_root = stage.is_live && stage.kind == Stage::Kind::Compute &&
@@ -168,23 +203,17 @@ std::vector<Sketch> touched_sketches(const StageGraph& graph, StageId root) {
            }}};
 }
 
-/// What the tiles that thread_sketches() take compute as they fetch it.
-std::optional<StageId> padding_of_tiles(const Chooser& chooser, StageId id) {
-  return matrix_tile_sketches(chooser, id).empty() ? padding_of_block_tiles(chooser.graph, id)
-                                                   : padding_of_matrix_tiles(chooser, id);
-}
-
 /// Stages that the sketches of others schedule.
-std::vector<StageId> taken_stages(const Chooser& chooser, const std::vector<bool>& touched,
-                                  const std::map<StageId, RowThreads>& rows) {
-  std::vector<StageId> taken;
-  for (const StageId id : chooser.graph.stage_of_id) {
-    if (touched[id] || chooser.graph[id].kind != Stage::Kind::Compute) continue;
-    if (const auto padding = padding_of_tiles(chooser, id)) taken.push_back(*padding);
+std::set<StageId> taken_stages(const std::map<StageId, Tiles>& tiles,
+                               const std::map<StageId, RowThreads>& rows) {
+  std::set<StageId> taken;
+  for (const auto& [id, of_stage] : tiles) {
+    if (of_stage.padding) taken.insert(*of_stage.padding);
+    if (of_stage.epilogue) taken.insert(of_stage.epilogue->stage);
   }
   for (const auto& [last, of_row] : rows) {
-    taken.insert(taken.end(), of_row.reductions.begin(), of_row.reductions.end());
-    taken.insert(taken.end(), of_row.inlined.begin(), of_row.inlined.end());
+    taken.insert(of_row.reductions.begin(), of_row.reductions.end());
+    taken.insert(of_row.inlined.begin(), of_row.inlined.end());
   }
   return taken;
 }
@@ -207,14 +236,21 @@ OpenSchedule start_for_threads(const language::Kernel& kernel, const language::S
 
 std::vector<StageSketches> thread_space(const Chooser& chooser, const std::vector<bool>& touched) {
   const StageGraph& graph = chooser.graph;
-  const std::map<StageId, RowThreads> rows = rows_for_threads(chooser, touched);
-  const std::vector<StageId> taken = taken_stages(chooser, touched, rows);
+  std::map<StageId, Tiles> tiles = tiles_of_stages(chooser, touched);
+  const std::map<StageId, RowThreads> rows = rows_for_threads(chooser, touched, tiles);
+  const std::set<StageId> taken_by_rows = taken_stages({}, rows);
+  for (auto& [id, of_stage] : tiles)
+    if (of_stage.epilogue && taken_by_rows.contains(of_stage.epilogue->stage))
+      of_stage = tiles_of(chooser, id, std::nullopt);
+  const std::set<StageId> taken = taken_stages(tiles, rows);
   std::vector<StageSketches> stages;
   for (const StageId id : graph.stage_of_id) {
-    if (!has_own_loops(graph, id) || std::ranges::find(taken, id) != taken.end()) continue;
+    if (!has_own_loops(graph, id) || taken.contains(id)) continue;
     std::vector<Sketch> sketches;
     if (const auto of_row = rows.find(id); of_row != rows.end()) {
       sketches = row_sketches(graph, of_row->second);
+    } else if (const auto of_tile = tiles.find(id); of_tile != tiles.end()) {
+      sketches = std::move(of_tile->second.sketches);
     } else {
       sketches = touched[id] ? touched_sketches(graph, id) : thread_sketches(chooser, id);
     }

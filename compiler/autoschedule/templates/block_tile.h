@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/block_tile_cost.h"
 #include "compiler/autoschedule/templates/step_writer.h"
@@ -21,6 +22,7 @@ struct BlockTile {
   int64_t steps = 0;               // of the sum at once, or of its first axis
   ThreadTile own = {4, 4};         // of a thread
   std::optional<StageId> padding;  // computed where a factor is fetched, and nowhere else
+  std::optional<Epilogue> epilogue = {};  // computed with the results, which are stored nowhere
 };
 
 /// What is not known makes 0 of the rows, columns or steps.

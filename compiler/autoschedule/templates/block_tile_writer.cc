@@ -9,6 +9,7 @@
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/templates/block_tile.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/fetched_factors.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
@@ -84,17 +85,21 @@ class TileWriter {
     if (!tile_.is_joined)
       fetches = {fetch(*contraction.row_factor, contraction.row),
                  fetch(*contraction.column_factor, contraction.column)};
-    // The loops give the sums their layout, then they are the copy's.
-    cut();
+    // The loops give the sums their layout, then they are those of what is stored.
+    cut(id);
     const auto [sums, axes] = steps_.cache_write(id, "local");
-    const Loops loops = cut();
+    if (tile_.epilogue) steps_.compute_inline(id);
+    const StageId stored = tile_.epilogue ? tile_.epilogue->stage : id;
+    const Loops loops = cut(stored);
     // One axis: the others of a grid end at 65535 blocks.
-    steps_.bind(id, steps_.fuse(id, loops.blocks()), "blockIdx.x");
-    steps_.bind(id, loops.rows.thread, "threadIdx.y");
-    steps_.bind(id, loops.columns.thread, "threadIdx.x");
+    steps_.bind(stored, steps_.fuse(stored, loops.blocks()), "blockIdx.x");
+    steps_.bind(stored, loops.rows.thread, "threadIdx.y");
+    steps_.bind(stored, loops.columns.thread, "threadIdx.x");
     for (const AxisId axis : loops.own())
-      steps_.unroll(id, axis);
-    steps_.compute_at(sums, id, loops.columns.thread);
+      if (axis != loops.columns.own) steps_.unroll(stored, axis);
+    store_neighbours(graph_, steps_, stored, loops.columns.own,
+                     std::min(tile_.own.columns, kGroup));
+    steps_.compute_at(sums, stored, loops.columns.thread);
     const Loops of_sums = in_place_of(loops, axes);
     const auto end = axes.begin() + static_cast<std::ptrdiff_t>(loops.all().size());
     const auto [part, step] = write_sums(sums, of_sums, {end, axes.end()});
@@ -193,8 +198,7 @@ class TileWriter {
            graph_[contraction.column_factor->stage].types.size() == 1;
   }
 
-  SideLoops cut_side(AxisId axis, int64_t own) {
-    const StageId id = tile_.stage;
+  SideLoops cut_side(StageId id, AxisId axis, int64_t own) {
     const auto [tiles, part] = steps_.split(id, axis, kThreadsOfSide * own);
     std::optional<AxisId> group;
     AxisId rest = part;
@@ -207,19 +211,24 @@ class TileWriter {
     return {tiles, group, thread, neighbour};
   }
 
-  Loops cut() {
-    AxisId row = tile_.contraction.row;
-    AxisId column = tile_.contraction.column;
+  /// The loops of the product, or of what has its elements.
+  Loops cut(StageId id) {
+    const auto epilogue = id == tile_.stage ? std::nullopt : tile_.epilogue;
+    const auto own = [&](const std::vector<AxisId>& axes) {
+      return axes_for(graph_, tile_.stage, epilogue, axes);
+    };
+    const std::vector<AxisId> batch = own(tile_.batch);
+    std::vector<AxisId> row = own({tile_.contraction.row});
+    std::vector<AxisId> column = own({tile_.contraction.column});
     if (tile_.is_joined) {
-      const Sides& sides = tile_.sides;
-      steps_.reorder(tile_.stage, joined({tile_.batch, sides.rows, sides.columns}));
-      row = steps_.fuse(tile_.stage, sides.rows);
-      column = steps_.fuse(tile_.stage, sides.columns);
+      row = own(tile_.sides.rows);
+      column = own(tile_.sides.columns);
+      steps_.reorder(id, joined({batch, row, column}));
     }
-    const SideLoops rows = cut_side(row, tile_.own.rows);
-    const SideLoops columns = cut_side(column, tile_.own.columns);
-    const Loops loops{tile_.batch, rows, columns};
-    steps_.reorder(tile_.stage, loops.all());
+    const SideLoops rows = cut_side(id, steps_.fuse(id, row), tile_.own.rows);
+    const SideLoops columns = cut_side(id, steps_.fuse(id, column), tile_.own.columns);
+    const Loops loops{batch, rows, columns};
+    steps_.reorder(id, loops.all());
     return loops;
   }
 

@@ -224,19 +224,21 @@ std::optional<StageId> padding_of_block_tiles(const StageGraph& graph, StageId i
   return tiles.empty() ? std::nullopt : tiles[0].padding;
 }
 
-std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id) {
+std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id,
+                                        const std::optional<Epilogue>& epilogue) {
   std::vector<Sketch> sketches;
   for (const BlockTile& tile : tiles_of(chooser.graph, chooser.arch, id)) {
-    sketches.push_back(
-        {.name = fmt::format("{} a block, {} x {} a thread",
-                             tile.is_joined ? "a tile of all axes" : "a tile", tile.own.rows,
-                             tile.own.columns),
-         .parameters = {steps_parameter(chooser.graph, tile)},
-         .write = [&graph = chooser.graph, tile](StepWriter& writer, const Values& values) {
-           BlockTile taken = tile;
-           taken.steps = values.get("steps", tile.steps);
-           write_block_tile(graph, taken, writer);
-         }});
+    sketches.push_back({.name = fmt::format("{} a block, {} x {} a thread",
+                                            tile.is_joined ? "a tile of all axes" : "a tile",
+                                            tile.own.rows, tile.own.columns),
+                        .parameters = {steps_parameter(chooser.graph, tile)},
+                        .write = [&graph = chooser.graph, tile, epilogue](StepWriter& writer,
+                                                                          const Values& values) {
+                          BlockTile taken = tile;
+                          taken.steps = values.get("steps", tile.steps);
+                          taken.epilogue = epilogue;
+                          write_block_tile(graph, taken, writer);
+                        }});
   }
   return sketches;
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/templates/sketch.h"
 
 namespace kiln::autoschedule {
@@ -14,7 +15,8 @@ namespace kiln::autoschedule {
 /// The one that is predicted to be fastest comes first. None where the stage is no contraction,
 /// where it is known to be smaller than a tile, or where the parts are of no constant size, as
 /// those of a window of any size.
-std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id);
+std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id,
+                                        const std::optional<Epilogue>& epilogue);
 
 /// The stage that puts something around a factor, where all such tiles of a stage do that when they
 /// fetch it: then it is no stage by itself.

@@ -60,20 +60,27 @@ Columns columns_for(const Chooser& chooser, StageId id) {
   return columns;
 }
 
-void write_columns(const StageGraph& graph, StageId id, const Columns& columns, StepWriter& steps) {
+void write_columns(const StageGraph& graph, StageId id, const Columns& columns,
+                   const std::optional<Epilogue>& epilogue, StepWriter& steps) {
   const Stage& stage = graph[id];
   const AxisId divided = steps.split(id, stage.reduce[0], columns.rows).second;
   const auto [parts, axes] = steps.rfactor(id, divided);
-  std::vector<AxisId> blocks = stage.data;
-  const auto [tiles, column] = steps.split(id, blocks.back(), columns.vectors * columns.lanes);
+  const StageId stored = epilogue ? epilogue->stage : id;
+  std::vector<AxisId> blocks = axes_for(graph, id, epilogue, stage.data);
+  const auto [tiles, column] = steps.split(stored, blocks.back(), columns.vectors * columns.lanes);
   blocks.back() = tiles;
-  const AxisId block = steps.fuse(id, blocks);
-  steps.bind(id, block, "blockIdx.x");
-  steps.bind(id, column, "threadIdx.x");
+  if (epilogue) steps.reorder(stored, joined({blocks, {column}}));
+  const AxisId block = steps.fuse(stored, blocks);
+  steps.bind(stored, block, "blockIdx.x");
+  steps.bind(stored, column, "threadIdx.x");
+  if (epilogue) {
+    steps.set_scope(id, "local");
+    steps.compute_at(id, stored, column);
+  }
   const size_t data = stage.data.size() + 1;
   // The sums of a thread, then their copy in shared memory.
   const auto [sums, sums_axes] = steps.cache_write(parts, "local");
-  steps.compute_at(parts, id, block);
+  steps.compute_at(parts, stored, block);
   const std::vector<AxisId> threads(axes.begin(), axes.begin() + static_cast<long>(data));
   const AxisId thread = steps.fuse_vectors(parts, threads, columns.lanes);
   steps.bind(parts, thread, "threadIdx.x");
@@ -116,14 +123,16 @@ bool is_column_reduction(const Chooser& chooser, StageId id) {
   return found && are_along;
 }
 
-std::vector<Sketch> column_thread_sketches(const Chooser& chooser, StageId id) {
+std::vector<Sketch> column_thread_sketches(const Chooser& chooser, StageId id,
+                                           const std::optional<Epilogue>& epilogue) {
   if (!is_column_reduction(chooser, id)) return {};
   const Columns columns = columns_for(chooser, id);
-  return {{.name = "rows divided among threads",
-           .parameters = {},
-           .write = [&graph = chooser.graph, id, columns](StepWriter& steps, const Values&) {
-             write_columns(graph, id, columns, steps);
-           }}};
+  return {
+      {.name = "rows divided among threads",
+       .parameters = {},
+       .write = [&graph = chooser.graph, id, columns, epilogue](StepWriter& steps, const Values&) {
+         write_columns(graph, id, columns, epilogue, steps);
+       }}};
 }
 
 }  // namespace kiln::autoschedule

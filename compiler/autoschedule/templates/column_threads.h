@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/templates/sketch.h"
 
 namespace kiln::autoschedule {
@@ -13,6 +14,7 @@ namespace kiln::autoschedule {
 bool is_column_reduction(const Chooser& chooser, StageId id);
 
 /// For CUDA: a block reduces some columns side by side, each of its threads some of the rows.
-std::vector<Sketch> column_thread_sketches(const Chooser& chooser, StageId id);
+std::vector<Sketch> column_thread_sketches(const Chooser& chooser, StageId id,
+                                           const std::optional<Epilogue>& epilogue);
 
 }  // namespace kiln::autoschedule

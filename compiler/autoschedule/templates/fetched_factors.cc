@@ -5,6 +5,7 @@
 
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/recognise/image.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
@@ -32,6 +33,19 @@ std::optional<Contraction> fetched_contraction(const StageGraph& graph, StageId 
   const bool serves =
       rows.stage != columns.stage && may_be_fetched(graph, rows) && may_be_fetched(graph, columns);
   return serves ? contraction : std::nullopt;
+}
+
+void store_neighbours(const StageGraph& graph, StepWriter& steps, StageId stored, AxisId loop,
+                      int64_t neighbours) {
+  const Stage& stage = graph[stored];
+  const bool is_whole = neighbours > 1 &&
+                        constant_extent(graph, stage.data.back()).value_or(1) % neighbours == 0 &&
+                        neighbours * size_of(stage.types[0]) <= kVectorBytesOfThread;
+  if (is_whole) {
+    steps.vectorize(stored, loop);
+  } else {
+    steps.unroll(stored, loop);
+  }
 }
 
 bool have_plain_extents(const StageGraph& graph, const std::vector<AxisId>& axes) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/step_writer.h"
@@ -22,7 +23,8 @@ struct MatrixTile {
   /// All axes of a side are one loop, and so are those of the sum; else there is one of each, and
   /// what is read is a box of its tensor.
   bool is_joined = false;
-  std::optional<StageId> padding;  // computed where a factor is fetched, and nowhere else
+  std::optional<StageId> padding;         // computed where a factor is fetched, and nowhere else
+  std::optional<Epilogue> epilogue = {};  // computed with the results, which are stored nowhere
   // Copied first, so that its side lies along what is fetched: filters whose channels do not.
   bool packs_rows = false;
   bool packs_columns = false;

@@ -9,6 +9,7 @@
 
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/fetched_factors.h"
 #include "compiler/autoschedule/templates/matrix_tile.h"
 
 namespace kiln::autoschedule {
@@ -68,17 +69,21 @@ class MatrixWriter {
     if (!tile_.is_joined) fetches = {fetch(rows, rows_), fetch(columns, columns_)};
     if (tile_.packs_rows) rows = packed(*product.row_factor, tile_.sides.rows);
     if (tile_.packs_columns) columns = packed(*product.column_factor, tile_.sides.columns);
-    // The loops give the sums their layout, then they are the copy's.
-    cut();
+    // The loops give the sums their layout, then they are those of what is stored.
+    cut(id);
     const auto [sums, axes] = steps_.cache_write(id, "local");
-    const Loops loops = cut();
-    steps_.bind(id, steps_.fuse(id, loops.blocks()), "blockIdx.x");
-    steps_.bind(id, steps_.fuse(id, loops.warps()), "threadIdx.z");
-    steps_.bind(id, loops.rows.thread, "threadIdx.y");
-    steps_.bind(id, loops.columns.thread, "threadIdx.x");
+    if (tile_.epilogue) steps_.compute_inline(id);
+    const StageId stored = tile_.epilogue ? tile_.epilogue->stage : id;
+    const Loops loops = cut(stored);
+    steps_.bind(stored, steps_.fuse(stored, loops.blocks()), "blockIdx.x");
+    steps_.bind(stored, steps_.fuse(stored, loops.warps()), "threadIdx.z");
+    steps_.bind(stored, loops.rows.thread, "threadIdx.y");
+    steps_.bind(stored, loops.columns.thread, "threadIdx.x");
     for (const AxisId axis : loops.own())
-      steps_.unroll(id, axis);
-    steps_.compute_at(sums, id, loops.columns.thread);
+      if (axis != loops.columns.own) steps_.unroll(stored, axis);
+    // Turned bytes lie between those of the lane's other product.
+    store_neighbours(graph_, steps_, stored, loops.columns.own, columns_.has_turned_bytes ? 1 : 2);
+    steps_.compute_at(sums, stored, loops.columns.thread);
     const Axes of_sums(loops.all(), axes);
     const SumLoops sum = write_sums(sums, loops, of_sums);
     if (tile_.is_joined) {
@@ -180,8 +185,7 @@ class MatrixWriter {
   }
 
   /// The two rows of a lane are 8 apart; of turned bytes they are neighbours.
-  SideLoops cut_rows(AxisId axis) {
-    const StageId id = tile_.stage;
+  SideLoops cut_rows(StageId id, AxisId axis) {
     const auto [tiles, part] = steps_.split(id, axis, tile_.block_rows());
     const auto [warp, of_warp] = steps_.split(id, part, tile_.rows * kRows);
     const auto [products, inside] = steps_.split(id, of_warp, kRows);
@@ -197,8 +201,7 @@ class MatrixWriter {
 
   /// The two columns of a lane are neighbours; of turned bytes it has four, two for each of two
   /// products.
-  SideLoops cut_columns(AxisId axis) {
-    const StageId id = tile_.stage;
+  SideLoops cut_columns(StageId id, AxisId axis) {
     const auto [tiles, part] = steps_.split(id, axis, tile_.block_columns());
     const auto [warp, of_warp] = steps_.split(id, part, tile_.columns * kColumns);
     if (!columns_.has_turned_bytes) {
@@ -222,14 +225,18 @@ class MatrixWriter {
             .in_order = {tiles, warp, products, pair, neighbour, other}};
   }
 
-  Loops cut() {
-    const Sides& sides = tile_.sides;
-    if (tile_.is_joined)
-      steps_.reorder(tile_.stage, joined({sides.batch, sides.rows, sides.columns}));
-    const SideLoops rows = cut_rows(steps_.fuse(tile_.stage, sides.rows));
-    const SideLoops columns = cut_columns(steps_.fuse(tile_.stage, sides.columns));
+  /// The loops of the product, or of what has its elements.
+  Loops cut(StageId id) {
+    const auto epilogue = id == tile_.stage ? std::nullopt : tile_.epilogue;
+    const auto own = [&](const std::vector<AxisId>& axes) {
+      return axes_for(graph_, tile_.stage, epilogue, axes);
+    };
+    const Sides sides{own(tile_.sides.batch), own(tile_.sides.rows), own(tile_.sides.columns)};
+    if (tile_.is_joined) steps_.reorder(id, joined({sides.batch, sides.rows, sides.columns}));
+    const SideLoops rows = cut_rows(id, steps_.fuse(id, sides.rows));
+    const SideLoops columns = cut_columns(id, steps_.fuse(id, sides.columns));
     const Loops loops{sides.batch, rows, columns};
-    steps_.reorder(tile_.stage, loops.all());
+    steps_.reorder(id, loops.all());
     return loops;
   }
 

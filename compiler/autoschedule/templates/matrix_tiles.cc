@@ -107,7 +107,8 @@ std::optional<StageId> padding_of_matrix_tiles(const Chooser& chooser, StageId i
   return forms.empty() ? std::nullopt : forms[0].padding;
 }
 
-std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id) {
+std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id,
+                                         const std::optional<Epilogue>& epilogue) {
   std::vector<MatrixTile> tiles;
   for (const MatrixTile& form : matrix_forms(chooser, id)) {
     const std::vector<MatrixTile> of_form = tiles_of(chooser, form);
@@ -119,17 +120,18 @@ std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id) {
   });
   std::vector<Sketch> sketches;
   for (const MatrixTile& tile : tiles) {
-    sketches.push_back(
-        {.name = fmt::format("matrix instructions{}, {} x {} a block",
-                             tile.is_joined ? " of all axes" : "", tile.block_rows(),
-                             tile.block_columns()),
-         .parameters = parameters_of(tile),
-         .write = [&graph = chooser.graph, tile](StepWriter& writer, const Values& values) {
-           MatrixTile taken = tile;
-           taken.steps = values.get("steps", tile.steps);
-           taken.stages = values.get("stages", tile.stages);
-           write_matrix_tile(graph, taken, writer);
-         }});
+    sketches.push_back({.name = fmt::format("matrix instructions{}, {} x {} a block",
+                                            tile.is_joined ? " of all axes" : "", tile.block_rows(),
+                                            tile.block_columns()),
+                        .parameters = parameters_of(tile),
+                        .write = [&graph = chooser.graph, tile, epilogue](StepWriter& writer,
+                                                                          const Values& values) {
+                          MatrixTile taken = tile;
+                          taken.steps = values.get("steps", tile.steps);
+                          taken.stages = values.get("stages", tile.stages);
+                          taken.epilogue = epilogue;
+                          write_matrix_tile(graph, taken, writer);
+                        }});
   }
   return sketches;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/templates/sketch.h"
 
 namespace kiln::autoschedule {
@@ -14,7 +15,8 @@ namespace kiln::autoschedule {
 ///
 /// The one that is predicted to be fastest comes first. None where the GPU has no such
 /// instructions, where the order of the sum has to stay, or where a side is shorter than a tile.
-std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id);
+std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id,
+                                         const std::optional<Epilogue>& epilogue);
 
 /// The stage that puts something around a factor, where such tiles do that when they fetch it: then
 /// it is no stage by itself.
