@@ -8,7 +8,6 @@ namespace kiln::predict {
 
 /// Threads of a warp.
 constexpr double kWarp = 32;
-constexpr double kLaunchSeconds = 2e-6;  // what a launch takes: estimated
 
 /// What one thread of a launch does.
 struct ThreadWork {

@@ -86,7 +86,7 @@ class Gpu {
     sums.l2 += times * l2;
     sums.memory += times * memory;
     sums.latency += times * latency;
-    sums.launches += times * kLaunchSeconds * machine_.gigahertz * 1e9;
+    sums.launches += times * autoschedule::kLaunchSeconds * machine_.gigahertz * 1e9;
     sums.all += times * std::max({multiply_adds, tensor_cores, issue, shared, l2, memory, latency});
   }
 

@@ -194,7 +194,7 @@ Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> 
        {"functions", turns * work.functions / kFunctionLanes},
        {"issue", turns * work.elements / kLanes},
        {"memory", stays ? 0 : bytes / (machine.memory_bytes * multiprocessors)},
-       {"launches", kLaunchSeconds * machine.gigahertz * 1e9, true}},
+       {"launches", autoschedule::kLaunchSeconds * machine.gigahertz * 1e9, true}},
       machine.gigahertz);
 }
 

@@ -29,11 +29,11 @@ TEST(ChooseGpuRows, AWarpKeepsARow) {
             R"(fn k(X: float32[8, 200], Y: float32[8, 200]) {
   for blockIdx.x in 0..8 bind {
     allocate X.warp: float32[1, 200] scope(warp)
-    for ax1.outer in 0..2 unroll {
+    for ax1.outer.outer in 0..2 unroll {
       for threadIdx.x in 0..32 bind {
-        for ax1.inner.inner in 0..4 vectorize {
-          if likely(ax1.outer*128 + threadIdx.x*4 + ax1.inner.inner < 200) {
-            X.warp[0, ax1.outer*128 + threadIdx.x*4 + ax1.inner.inner] = X[blockIdx.x, ax1.outer*128 + threadIdx.x*4 + ax1.inner.inner]
+        for ax1.inner in 0..4 vectorize {
+          if likely(ax1.outer.outer*128 + threadIdx.x*4 + ax1.inner < 200) {
+            X.warp[0, ax1.outer.outer*128 + threadIdx.x*4 + ax1.inner] = X[blockIdx.x, ax1.outer.outer*128 + threadIdx.x*4 + ax1.inner]
           }
         }
       }
@@ -42,10 +42,10 @@ TEST(ChooseGpuRows, AWarpKeepsARow) {
     for threadIdx.x in 0..32 bind {
       allocate M.own: float32[1] scope(local)
       M.own[0] = -inf
-      for k.outer in 0..2 unroll {
-        for k.inner.inner in 0..4 unroll {
-          if likely(k.outer*128 + threadIdx.x*4 + k.inner.inner < 200) {
-            M.own[0] = max(M.own[0], X.warp[0, k.outer*128 + threadIdx.x*4 + k.inner.inner])
+      for k.outer.outer in 0..2 unroll {
+        for k.inner in 0..4 unroll {
+          if likely(k.outer.outer*128 + threadIdx.x*4 + k.inner < 200) {
+            M.own[0] = max(M.own[0], X.warp[0, k.outer.outer*128 + threadIdx.x*4 + k.inner])
           }
         }
       }
@@ -65,11 +65,11 @@ TEST(ChooseGpuRows, AWarpKeepsARow) {
       }
     }
     allocate E: float32[1, 200] scope(warp)
-    for j.outer in 0..2 unroll {
+    for j.outer.outer in 0..2 unroll {
       for threadIdx.x in 0..32 bind {
-        for j.inner.inner in 0..4 unroll {
-          if likely(j.outer*128 + threadIdx.x*4 + j.inner.inner < 200) {
-            E[0, j.outer*128 + threadIdx.x*4 + j.inner.inner] = exp(X.warp[0, j.outer*128 + threadIdx.x*4 + j.inner.inner] - M[0])
+        for j.inner in 0..4 unroll {
+          if likely(j.outer.outer*128 + threadIdx.x*4 + j.inner < 200) {
+            E[0, j.outer.outer*128 + threadIdx.x*4 + j.inner] = exp(X.warp[0, j.outer.outer*128 + threadIdx.x*4 + j.inner] - M[0])
           }
         }
       }
@@ -78,10 +78,10 @@ TEST(ChooseGpuRows, AWarpKeepsARow) {
     for threadIdx.x in 0..32 bind {
       allocate T.own: float32[1] scope(local)
       T.own[0] = 0.0
-      for k.outer_1 in 0..2 unroll {
-        for k.inner.inner_1 in 0..4 unroll {
-          if likely(k.outer_1*128 + threadIdx.x*4 + k.inner.inner_1 < 200) {
-            T.own[0] = T.own[0] + E[0, k.outer_1*128 + threadIdx.x*4 + k.inner.inner_1]
+      for k.outer.outer_1 in 0..2 unroll {
+        for k.inner_1 in 0..4 unroll {
+          if likely(k.outer.outer_1*128 + threadIdx.x*4 + k.inner_1 < 200) {
+            T.own[0] = T.own[0] + E[0, k.outer.outer_1*128 + threadIdx.x*4 + k.inner_1]
           }
         }
       }
@@ -100,11 +100,11 @@ TEST(ChooseGpuRows, AWarpKeepsARow) {
         T[0] = T.own[0]
       }
     }
-    for j.outer_1 in 0..2 unroll {
+    for j.outer.outer_1 in 0..2 unroll {
       for threadIdx.x in 0..32 bind {
-        for j.inner.inner_1 in 0..4 vectorize {
-          if likely(j.outer_1*128 + threadIdx.x*4 + j.inner.inner_1 < 200) {
-            Y[blockIdx.x, j.outer_1*128 + threadIdx.x*4 + j.inner.inner_1] = E[0, j.outer_1*128 + threadIdx.x*4 + j.inner.inner_1]/T[0]
+        for j.inner_1 in 0..4 vectorize {
+          if likely(j.outer.outer_1*128 + threadIdx.x*4 + j.inner_1 < 200) {
+            Y[blockIdx.x, j.outer.outer_1*128 + threadIdx.x*4 + j.inner_1] = E[0, j.outer.outer_1*128 + threadIdx.x*4 + j.inner_1]/T[0]
           }
         }
       }

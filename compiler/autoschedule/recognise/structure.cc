@@ -47,12 +47,6 @@ bool any_read(const Stage& stage, const std::function<bool(const ir::TensorRead&
 
 }  // namespace
 
-StageId root_of(const StageGraph& graph, StageId id) {
-  const Stage& stage = graph[id];
-  if (stage.role.is_init) return stage.role.init_of;
-  return stage.attach.kind == schedule::Attach::Kind::At ? root_of(graph, stage.attach.stage) : id;
-}
-
 std::vector<bool> touched_roots(const StageGraph& graph) {
   std::vector<bool> touched(graph.stages.size(), false);
   for (StageId id = 0; id < graph.stages.size(); ++id) {
@@ -95,6 +89,17 @@ std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {
     }
   }
   return work;
+}
+
+bool is_unit(const StageGraph& graph, AxisId axis) {
+  return ir::as_const_int(analysis::simplify(graph.axes[axis].extent)) == 1;
+}
+
+bool has_no_line(const StageGraph& graph, StageId id, size_t dimensions) {
+  const std::vector<AxisId>& data = graph[id].data;
+  return data.size() >= dimensions &&
+         std::all_of(data.begin() + static_cast<long>(dimensions), data.end(),
+                     [&](AxisId axis) { return is_unit(graph, axis); });
 }
 
 std::vector<AxisId> columns_of(const Stage& stage) {

@@ -8,12 +8,10 @@
 namespace kiln::autoschedule {
 
 using schedule::AxisId;
+using schedule::root_of;
 using schedule::Stage;
 using schedule::StageGraph;
 using schedule::StageId;
-
-/// The stage at the root whose loops a stage stands in. Inits and cells belong to their scan.
-StageId root_of(const StageGraph& graph, StageId stage);
 
 /// By stage, whether steps name it as a root, or anything that stands in its loops.
 std::vector<bool> touched_roots(const StageGraph& graph);
@@ -30,6 +28,12 @@ bool is_free(const StageGraph& graph, StageId stage);
 /// Iterations of all loops of a stage, at one step of a scan; nothing when a size is not a
 /// constant.
 std::optional<int64_t> constant_work(const StageGraph& graph, StageId stage);
+
+/// Whether the axis has one value.
+bool is_unit(const StageGraph& graph, AxisId axis);
+
+/// Whether all data axes but the first so many have one value.
+bool has_no_line(const StageGraph& graph, StageId stage, size_t dimensions);
 
 /// The data axes that are loops: all but time, which is one step inside a scan.
 std::vector<AxisId> columns_of(const Stage& stage);

@@ -30,6 +30,9 @@ constexpr int64_t kVectorBytesOfThread = 16;
 constexpr int64_t kBanks = 32;
 constexpr int64_t kBankBytes = 4;
 
+/// What a launch takes beside its work: estimated.
+constexpr double kLaunchSeconds = 2e-6;
+
 /// A GPU of this architecture ("sm_90", "sm_90a"; empty: the default), or of the nearest one.
 const GpuMachine& gpu_machine(std::string_view arch);
 

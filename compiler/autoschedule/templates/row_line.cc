@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/schedule/graph/reads.h"
@@ -63,7 +64,7 @@ class Line {
     members_.push_back(last);
     // What is one number of a row has no line.
     std::ranges::copy_if(members_, std::back_inserter(lined_), [&](StageId id) {
-      return graph[id].is_reduction() || graph[id].data.size() > dimensions;
+      return graph[id].is_reduction() || !has_no_line(graph, id, dimensions);
     });
   }
 
@@ -100,7 +101,7 @@ class Line {
   std::optional<int64_t> length() const {
     std::optional<int64_t> length;
     for (const StageId id : lined_) {
-      const auto extent = constant_extent(graph_, line_axis(graph_[id]));
+      const auto extent = constant_extent_of(graph_, line_of(graph_, id, dimensions_));
       if (!extent || (length && *length != *extent)) return std::nullopt;
       length = extent;
     }
@@ -116,7 +117,7 @@ class Line {
       if (id == last_ && !stage.is_reduction())
         bytes = std::max<int64_t>(bytes, size_of(stage.types[0]));
       for_each_read_of(id, [&](const ir::TensorRead& read) {
-        if (is_along(graph_, read, line_axis(stage)) && !is_member(read.stage))
+        if (is_contiguous_in(graph_, read, line_axis(stage)) && !is_member(read.stage))
           bytes = std::max<int64_t>(bytes, size_of(read.type.element));
       });
     }
@@ -221,6 +222,14 @@ class Line {
 RowLine row_line_of(const StageGraph& graph, StageId last, size_t dimensions,
                     const std::vector<StageId>& reductions, const std::vector<StageId>& inlined) {
   return Line(graph, last, dimensions, reductions, inlined).found();
+}
+
+std::vector<AxisId> line_of(const StageGraph& graph, StageId id, size_t dimensions) {
+  const Stage& stage = graph[id];
+  if (!stage.is_reduction())
+    return {stage.data.begin() + static_cast<long>(dimensions), stage.data.end()};
+  if (may_be_one_loop(graph, stage.reduce)) return stage.reduce;
+  return {stage.reduce.back()};
 }
 
 AxisId line_axis(const Stage& stage) {

@@ -26,7 +26,11 @@ struct RowLine {
 RowLine row_line_of(const StageGraph& graph, StageId last, size_t dimensions,
                     const std::vector<StageId>& reductions, const std::vector<StageId>& inlined);
 
-/// The axis along which a stage of a row has its line, if it has one.
+/// The axes of a stage that are its line as one loop: those of a reduction, where their parts are
+/// told apart by numbers that are known, else its last; of elements those behind the row's.
+std::vector<AxisId> line_of(const StageGraph& graph, StageId stage, size_t dimensions);
+
+/// The innermost axis of it, if a stage has a line.
 AxisId line_axis(const Stage& stage);
 
 /// Whether a read is of neighbours where the axis moves: its last index is the axis.

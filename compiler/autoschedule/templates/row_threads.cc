@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/autoschedule/recognise/rows.h"
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -22,17 +24,39 @@ namespace {
 constexpr int64_t kShortRow = 32;
 constexpr int64_t kThreadsOfShortRows = 128;
 
-/// Whether each read that moves along the reduction is of another element for each row: else
-/// neighbouring rows would read the same again, as a product of matrices does.
-bool reads_once(const StageGraph& graph, const Stage& stage) {
+/// Whether what an index says for one value of the data axes, along the reduction, ends before it
+/// begins for the next: windows that slide read the same again.
+bool is_apart(const StageGraph& graph, const Stage& stage, const ir::Expr& index) {
+  int64_t length = 1;
+  for (const AxisId axis : stage.reduce) {
+    const auto stride = analysis::stride_of(index, graph.axes[axis].value);
+    if (!stride) return false;
+    if (*stride != 0)
+      length += std::abs(*stride) * (constant_extent(graph, axis).value_or(1 << 20) - 1);
+  }
+  return length == 1 || std::ranges::all_of(stage.data, [&](AxisId axis) {
+           const auto stride = analysis::stride_of(index, graph.axes[axis].value);
+           return stride && (*stride == 0 || std::abs(*stride) >= length || is_unit(graph, axis));
+         });
+}
+
+/// Whether the stage reads rows that lie along the reduction, another one for each of its elements:
+/// a vector that it also reads, as in a product with a matrix, is read again for each.
+bool reads_rows(const StageGraph& graph, const Stage& stage) {
+  const auto is_of_rows = [&](const ir::TensorRead& read) {
+    return is_contiguous_in(graph, read, stage.reduce.back()) &&
+           std::ranges::all_of(stage.data,
+                               [&](AxisId axis) {
+                                 return is_unit(graph, axis) || is_used_in(graph, read, axis);
+                               }) &&
+           std::ranges::all_of(
+               read.indices, [&](const ir::Expr& index) { return is_apart(graph, stage, index); });
+  };
   for (const ir::Expr& body : stage.bodies) {
-    bool is_once = true;
-    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-      const auto is_used = [&](AxisId axis) { return is_used_in(graph, read, axis); };
-      if (std::ranges::any_of(stage.reduce, is_used))
-        is_once = is_once && std::ranges::all_of(stage.data, is_used);
-    });
-    if (!is_once) return false;
+    bool found = false;
+    schedule::for_each_read(body,
+                            [&](const ir::TensorRead& read) { found = found || is_of_rows(read); });
+    if (!found) return false;
   }
   return true;
 }
@@ -47,10 +71,8 @@ bool is_row_reduction(const Chooser& chooser, StageId id) {
       has_indirect_reads(stage) || !reductions_inside(graph, id).empty()) {
     return false;
   }
-  const AxisId innermost = stage.reduce.back();
-  return constant_extent(graph, innermost).value_or(kShortRow + 1) > kShortRow &&
-         is_contiguous(graph, stage, innermost) && !has_vectors_along_data(graph, id) &&
-         reads_once(graph, stage);
+  return constant_extent_of(graph, line_of(graph, id, 0)).value_or(kShortRow + 1) > kShortRow &&
+         !has_vectors_along_data(graph, id) && reads_rows(graph, stage);
 }
 
 namespace {
@@ -101,7 +123,7 @@ std::optional<RowThreads> rows_of_dimensions(const Chooser& chooser, StageId las
        rows_of(chooser.graph, last, dimensions, reduction_stages(chooser.graph)).members) {
     if (is_elementwise(chooser.graph, id)) {
       rows.inlined.push_back(id);
-    } else if (chooser.graph[id].data.size() == dimensions &&
+    } else if (has_no_line(chooser.graph, id, dimensions) &&
                (are_short ? is_short_reduction(chooser.graph, id)
                           : is_row_reduction(chooser, id))) {
       rows.reductions.push_back(id);
@@ -119,7 +141,7 @@ bool reads_memory_along(const StageGraph& graph, const RowThreads& rows, StageId
     return std::ranges::find(stages, stage) != stages.end();
   };
   const auto is_of_memory = [&](const ir::TensorRead& read) {
-    if (!is_along(graph, read, line_axis(graph[id]))) return false;
+    if (!is_contiguous_in(graph, read, line_axis(graph[id]))) return false;
     if (contains(rows.line.computed_once, read.stage)) return false;
     if (contains(rows.inlined, read.stage)) return reads_memory_along(graph, rows, read.stage);
     return std::ranges::none_of(rows.line.kept, [&](const RowLine::Kept& kept) {
@@ -134,12 +156,12 @@ bool reads_memory_along(const StageGraph& graph, const RowThreads& rows, StageId
   return found;
 }
 
-/// Cuts an axis into what the threads of a block do together, and binds them.
-void divide_line(StepWriter& steps, StageId id, AxisId axis, const RowLine& line, bool moves) {
-  const auto [rest, part] = steps.split(id, axis, line.threads * line.lanes);
-  AxisId thread = part;
+/// Cuts axes, as one loop, into what the threads of a block do together, and binds them.
+void divide_line(StepWriter& steps, StageId id, std::vector<AxisId> axes, const RowLine& line,
+                 bool moves) {
   std::optional<AxisId> lane;
-  if (line.lanes > 1) std::tie(thread, lane) = steps.split(id, part, line.lanes);
+  if (line.lanes > 1) std::tie(axes.back(), lane) = steps.split(id, axes.back(), line.lanes);
+  const auto [rest, thread] = steps.split(id, steps.fuse(id, axes), line.threads);
   steps.bind(id, thread, "threadIdx.x");
   // Registers have no index.
   if (line.is_kept()) steps.unroll(id, rest);
@@ -156,22 +178,13 @@ void keep_line(const StageGraph& graph, StepWriter& steps, const RowThreads& row
   for (const RowLine::Kept& kept : rows.line.kept) {
     const auto [copy, axes] = steps.cache_read(kept.tensor, kept.readers, "warp");
     steps.compute_at(copy, rows.last, row);
-    divide_line(steps, copy, axes.back(), rows.line, true);
+    divide_line(steps, copy, {axes.back()}, rows.line, true);
   }
   for (const StageId id : rows.line.computed_once) {
     steps.set_scope(id, "warp");
     steps.compute_at(id, rows.last, row);
-    divide_line(steps, id, line_axis(graph[id]), rows.line, reads_memory_along(graph, rows, id));
+    divide_line(steps, id, {line_axis(graph[id])}, rows.line, reads_memory_along(graph, rows, id));
   }
-}
-
-/// The elements of the stage itself, of which a row may have several dimensions.
-void divide_elements(StepWriter& steps, StageId id, const std::vector<AxisId>& axes,
-                     const RowLine& line) {
-  if (axes.size() == 1) return divide_line(steps, id, axes[0], line, true);
-  const auto [rest, thread] =
-      steps.split(id, steps.fuse_vectors(id, axes, line.lanes), line.threads);
-  steps.bind(id, thread, "threadIdx.x");
 }
 
 void inline_all(StepWriter& steps, const RowThreads& rows) {
@@ -186,12 +199,14 @@ void inline_all(StepWriter& steps, const RowThreads& rows) {
 std::optional<RowThreads> row_threads_of(const Chooser& chooser, StageId last) {
   const Stage& stage = chooser.graph[last];
   if (is_row_reduction(chooser, last)) {
+    // With what of its row it needs first, or alone.
     const size_t dimensions = stage.data.size();
-    return RowThreads{.last = last,
-                      .reductions = {},
-                      .inlined = {},
-                      .dimensions = dimensions,
-                      .line = row_line_of(chooser.graph, last, dimensions, {}, {})};
+    RowThreads rows =
+        rows_of_dimensions(chooser, last, dimensions, false)
+            .value_or(RowThreads{
+                .last = last, .reductions = {}, .inlined = {}, .dimensions = dimensions});
+    rows.line = row_line_of(chooser.graph, last, dimensions, rows.reductions, rows.inlined);
+    return rows;
   }
   if (!is_elementwise(chooser.graph, last)) return std::nullopt;
   for (size_t dimensions = stage.data.size(); dimensions > 0; --dimensions) {
@@ -228,15 +243,16 @@ void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& row
       steps.compute_at(id, rows.last, row);
   }
   inline_all(steps, rows);
-  const auto divide = [&](StageId id, AxisId axis) {
-    divide_line(steps, id, axis, line, reads_memory_along(graph, rows, id));
+  const auto divide = [&](StageId id) {
+    divide_line(steps, id, line_of(graph, id, rows.dimensions), line,
+                reads_memory_along(graph, rows, id));
   };
   for (const StageId id : rows.reductions)
-    divide(id, graph[id].reduce.back());
+    divide(id);
   if (graph[rows.last].is_reduction()) {
-    divide(rows.last, graph[rows.last].reduce.back());
-  } else if (end != data.end()) {
-    divide_elements(steps, rows.last, {end, data.end()}, line);
+    divide(rows.last);
+  } else if (!has_no_line(graph, rows.last, rows.dimensions)) {
+    divide_line(steps, rows.last, line_of(graph, rows.last, rows.dimensions), line, true);
   }
 }
 

@@ -166,8 +166,11 @@ std::pair<StageId, std::vector<AxisId>> StepWriter::cache_write(StageId stage,
   return add_stage(std::move(copy));
 }
 
-std::pair<StageId, std::vector<AxisId>> StepWriter::rfactor(StageId stage, AxisId axis) {
-  return add_stage(step(StepKind::Rfactor, stage, {axis}));
+std::pair<StageId, std::vector<AxisId>> StepWriter::rfactor(StageId stage, AxisId axis,
+                                                            size_t place) {
+  Step factor = step(StepKind::Rfactor, stage, {axis});
+  factor.value = static_cast<int64_t>(place);
+  return add_stage(std::move(factor));
 }
 
 void StepWriter::set_scope(StageId stage, std::string_view scope) {

@@ -50,9 +50,10 @@ class StepWriter {
   /// A stage in a memory scope that computes the elements, of which `stage` becomes a copy, and the
   /// new stage's axes: one for each loop of the stage over data, then one for each reduction axis.
   std::pair<StageId, std::vector<AxisId>> cache_write(StageId stage, std::string_view scope);
-  /// A stage of partial results along a reduction loop, which is its first dimension, and its axes:
-  /// those of its data, then of its reduction, and last the one along which `stage` reduces then.
-  std::pair<StageId, std::vector<AxisId>> rfactor(StageId stage, AxisId axis);
+  /// A stage of partial results along a reduction loop, which is its dimension at `place`, and its
+  /// axes: those of its data, then of its reduction, and last the one along which `stage` reduces
+  /// then.
+  std::pair<StageId, std::vector<AxisId>> rfactor(StageId stage, AxisId axis, size_t place = 0);
   /// Where the stage's values lie.
   void set_scope(StageId stage, std::string_view scope);
   void compute_at(StageId stage, StageId consumer, AxisId axis);

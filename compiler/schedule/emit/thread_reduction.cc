@@ -72,7 +72,7 @@ ThreadReduction::ThreadReduction(const StageGraph& graph, const NestPlan& plan, 
     shape.push_back(loop->extent);
   }
   KILN_CHECK(reduced_.size() == reducing_threads(graph, plan, id, target));
-  find_lanes(graph, plan, loops);
+  find_lanes(graph, plan, id, loops);
   for (uint32_t output = 0; output < stage_.types.size(); ++output) {
     const std::string name = graph.tensor_name({id, output});
     const DType type = stage_.types[output];
@@ -87,9 +87,9 @@ ThreadReduction::ThreadReduction(const StageGraph& graph, const NestPlan& plan, 
 }
 
 /// All threads of a warp must come to a shuffle, and those that combine must lie in one: each loop
-/// over threads has as many of them as all others of its axis, and the loops between them run
-/// equally often in all.
-void ThreadReduction::find_lanes(const StageGraph& graph, const NestPlan& plan,
+/// over threads has as many of them as all others of its axis in the launch, and the loops between
+/// them run equally often in all.
+void ThreadReduction::find_lanes(const StageGraph& graph, const NestPlan& plan, StageId id,
                                  const std::vector<const Loop*>& loops) {
   const std::optional<int64_t> count = ir::as_const_int(reduced_[0].extent);
   if (reduced_.size() != 1 || reduced_[0].axis != ir::ThreadAxis::ThreadX || !count) return;
@@ -103,7 +103,7 @@ void ThreadReduction::find_lanes(const StageGraph& graph, const NestPlan& plan,
   std::vector<Threads> threads = around_;
   threads.push_back(reduced_[0]);
   for (const StageId stage : graph.order) {
-    if (!graph[stage].is_live) continue;
+    if (!graph[stage].is_live || root_of(graph, stage) != root_of(graph, id)) continue;
     for (const Loop& other : plan.nests[stage].loops) {
       for (const Threads& here : threads) {
         if (!ir::as_const_int(here.extent) || !is_as_long(other, here)) return;

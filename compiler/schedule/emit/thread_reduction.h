@@ -45,7 +45,7 @@ class ThreadReduction {
     ir::Expr extent;
     ir::ThreadAxis axis;
   };
-  void find_lanes(const StageGraph& graph, const NestPlan& plan,
+  void find_lanes(const StageGraph& graph, const NestPlan& plan, StageId id,
                   const std::vector<const Loop*>& loops);
   bool is_one_warp() const;
   std::vector<ir::Expr> place(const std::vector<ir::Expr>& of_reduction) const;

@@ -227,6 +227,12 @@ StageGraph build_stage_graph(const language::Kernel& kernel) {
   return graph;
 }
 
+StageId root_of(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  if (stage.role.is_init) return stage.role.init_of;
+  return stage.attach.kind == Attach::Kind::At ? root_of(graph, stage.attach.stage) : id;
+}
+
 bool is_part_of(const StageGraph& graph, StageId part, StageId stage) {
   return part == stage || (part < graph.stages.size() && graph[part].part_of == stage);
 }

@@ -207,6 +207,9 @@ struct StageGraph {
 /// naming the stage, for what no schedule could compute.
 StageGraph build_stage_graph(const language::Kernel& kernel);
 
+/// The stage at the root in whose loops a stage stands. Inits and cells belong to their scan.
+StageId root_of(const StageGraph& graph, StageId stage);
+
 /// Whether `part` is the stage or a reduction taken out of its expression.
 bool is_part_of(const StageGraph& graph, StageId part, StageId stage);
 

@@ -72,7 +72,28 @@ const Case kCases[] = {
      R"(kernel k(X: float32[5, 1028]) -> (Y: float32[5]) { Y[i] = sum[k < 1028](X[i, k]) })"},
     {"the_best_of_rows",
      R"(kernel k(X: int8[5, 1040]) -> (Y: int8[5]) { Y[i] = max[k < 1040](X[i, k]) })"},
+    {"a_matrix_and_a_vector",
+     R"(kernel k(A: float32[5, 200], v: float32[200]) -> (Y: float32[5]) {
+          Y[i] = sum[k < 200](A[i, k] * v[k]) })"},
+    {"rows_of_several_axes",
+     R"(kernel k(X: float32[3, 2, 7, 8]) -> (Y: float32[2]) {
+          Y[c] = max[n < 3, y < 7, x < 8](X[n, c, y, x]) })"},
+    {"rows_of_groups_that_keep_dimensions",
+     R"(kernel k(X: float32[2, 6, 5, 8]) -> (Y: float32[2, 3, 2, 5, 8]) {
+          S: float32[2, 3, 1, 1, 1]
+          S[n, g, u, v, w] = sum[c < 2, y < 5, x < 8](X[n, g * 2 + c, y, x])
+          Y[n, g, c, y, x] = X[n, g * 2 + c, y, x] - S[n, g, 0, 0, 0] / 80.0 })"},
+    {"a_row_that_needs_another",
+     R"(kernel k(X: float32[4, 90]) -> (P: int32[4]) {
+          M: float32[4]
+          M[i] = max[k < 90](X[i, k])
+          P[i] = min[k < 90](select(X[i, k] == M[i], int32(k), 1000)) })"},
     {"columns", columns(130, 72)},
+    {"means_of_columns",
+     R"(kernel k(X: float32[130, 72]) -> (Y: float32[72]) {
+          S: float32[72]
+          S[j] = sum[k < 130](X[k, j])
+          Y[j] = S[j] / 130.0 })"},
     {"columns_of_several_warps", columns(1030, 72)},
     {"columns_that_are_no_vectors", columns(67, 45)},
     {"columns_of_halves", columns(512, 64, "max", "float16")},
