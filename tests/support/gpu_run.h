@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
@@ -17,12 +18,13 @@ namespace kiln::testing {
 
 /// The loops of a kernel for CUDA, by its `schedule cuda` if it has one; what no step touches is
 /// scheduled automatically.
-inline ir::Kernel gpu_loops(const language::TextKernel& text, const CompileOptions& options = {}) {
+inline ir::Kernel gpu_loops(const language::TextKernel& text, const CompileOptions& options = {},
+                            std::string_view arch = "sm_90") {
   language::Schedule steps;
   for (const auto& [target, schedule] : text.schedules) {
     if (target == "cuda") steps = schedule;
   }
-  const Target target{TargetKind::Cuda, "sm_90"};
+  const Target target{TargetKind::Cuda, std::string(arch)};
   LoweringObserver silent;
   return lower(text.kernel, choose_schedule(text.kernel, steps, target, options), target, options,
                Layout::Compact, silent);

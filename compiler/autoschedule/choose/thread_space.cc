@@ -9,6 +9,7 @@
 
 #include "compiler/autoschedule/choose/inline_elements.h"
 #include "compiler/autoschedule/recognise/epilogue.h"
+#include "compiler/autoschedule/recognise/image.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
@@ -20,6 +21,7 @@
 #include "compiler/autoschedule/templates/shared_transposes.h"
 #include "compiler/autoschedule/templates/split_rows.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -90,24 +92,60 @@ int64_t block_of_columns(const Chooser& chooser, StageId nest) {
   return threads;
 }
 
-/// Sketches whose results are in registers before they are stored, and the stages that they
-/// schedule beside their own: what is put around a factor, and what is made of the results.
+/// Sketches that schedule other stages beside their own: what is put around what they read, and
+/// what is made of results that are in registers before they are stored.
 struct Tiles {
   std::vector<Sketch> sketches;
-  std::optional<StageId> padding;
+  std::vector<StageId> paddings;
   std::optional<Epilogue> epilogue;
 };
 
-/// Of a contraction or a reduction down columns; of others no sketches.
+std::vector<StageId> in_list(std::optional<StageId> stage) {
+  return stage ? std::vector<StageId>{*stage} : std::vector<StageId>{};
+}
+
+/// Stages that put something around what only this one reads.
+std::vector<StageId> paddings_for(const StageGraph& graph, StageId id) {
+  std::vector<StageId> found;
+  for (const language::TensorId input : schedule::direct_inputs(graph, graph[id]))
+    if (is_padding_for(graph, input.stage, id)) found.push_back(input.stage);
+  return found;
+}
+
+/// One thread an element, as of windows that slide.
+Tiles element_tiles(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue) {
+  const StageGraph& graph = chooser.graph;
+  const bool is_plain =
+      is_open(graph, id) && reductions_inside(graph, id).empty() && !is_row_reduction(chooser, id);
+  if (!is_plain) return {};
+  Tiles tiles{.paddings = paddings_for(graph, id)};
+  if (graph[id].is_reduction()) tiles.epilogue = epilogue;
+  const auto lines = lines_of_thread(graph, id, gpu_machine(chooser.arch));
+  if (tiles.paddings.empty() && !tiles.epilogue && !lines) return {};
+  tiles.sketches = {{.name = "threads",
+                     .parameters = {kBlock},
+                     .write = [&graph, id, lines, paddings = tiles.paddings,
+                               epilogue = tiles.epilogue](StepWriter& steps, const Values& values) {
+                       for (const StageId padding : paddings)
+                         steps.compute_inline(padding);
+                       bind_results(graph, steps, id, epilogue, lines, values.get("block", 256));
+                     }}};
+  return tiles;
+}
+
+/// Of a contraction, a reduction down columns, or one thread an element where other stages go with
+/// it; of others no sketches.
 Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue) {
   // Either all of a stage's sketches keep the order of its sum, or none does.
   std::vector<Sketch> matrices = matrix_tile_sketches(chooser, id, epilogue);
   if (!matrices.empty())
-    return {std::move(matrices), padding_of_matrix_tiles(chooser, id), epilogue};
+    return {std::move(matrices), in_list(padding_of_matrix_tiles(chooser, id)), epilogue};
   std::vector<Sketch> blocks = block_tile_sketches(chooser, id, epilogue);
   if (!blocks.empty())
-    return {std::move(blocks), padding_of_block_tiles(chooser.graph, id), epilogue};
-  return {column_thread_sketches(chooser, id, epilogue), std::nullopt, epilogue};
+    return {std::move(blocks), in_list(padding_of_block_tiles(chooser.graph, id)), epilogue};
+  std::vector<Sketch> columns = column_thread_sketches(chooser, id, epilogue);
+  if (!columns.empty()) return {std::move(columns), {}, epilogue};
+  return element_tiles(chooser, id, epilogue);
 }
 
 /// By their stages. A stage that is made of two results is the epilogue of the first.
@@ -121,7 +159,7 @@ std::map<StageId, Tiles> tiles_of_stages(const Chooser& chooser, const std::vect
       epilogue = std::nullopt;
     Tiles tiles = tiles_of(chooser, id, epilogue);
     if (tiles.sketches.empty()) continue;
-    if (epilogue) taken.insert(epilogue->stage);
+    if (tiles.epilogue) taken.insert(tiles.epilogue->stage);
     found.emplace(id, std::move(tiles));
   }
   return found;
@@ -209,7 +247,7 @@ std::set<StageId> taken_stages(const std::map<StageId, Tiles>& tiles,
                                const std::map<StageId, RowThreads>& rows) {
   std::set<StageId> taken;
   for (const auto& [id, of_stage] : tiles) {
-    if (of_stage.padding) taken.insert(*of_stage.padding);
+    taken.insert(of_stage.paddings.begin(), of_stage.paddings.end());
     if (of_stage.epilogue) taken.insert(of_stage.epilogue->stage);
   }
   for (const auto& [last, of_row] : rows) {

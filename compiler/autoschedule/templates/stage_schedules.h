@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/parameters.h"
 
@@ -47,6 +48,19 @@ int64_t lanes_of_thread(const StageGraph& graph, StageId stage, const GpuMachine
 /// One thread for so many elements side by side: the data axes but time as one loop.
 void bind_elements(const StageGraph& graph, StepWriter& steps, StageId stage, int64_t block,
                    int64_t lanes = 1);
+
+/// Neighbours of a thread along a dimension in which a window slides: they read the same places.
+struct WindowLines {
+  size_t dimension = 0;
+  int64_t count = 1;
+};
+/// Nothing where no dimension but the last slides, or where threads would have too little to do.
+std::optional<WindowLines> lines_of_thread(const StageGraph& graph, StageId stage,
+                                           const GpuMachine& machine);
+/// One thread for an element of a stage, or for such neighbours, and for what is made of them.
+void bind_results(const StageGraph& graph, StepWriter& steps, StageId stage,
+                  const std::optional<Epilogue>& epilogue, const std::optional<WindowLines>& lines,
+                  int64_t block);
 
 /// How many columns are a block that runs through all rows: kRunBytes, but blocks enough for some
 /// cores. Nothing when there are too few columns for vectors.

@@ -2,11 +2,21 @@
 // are enough elements for all threads, each has neighbours of 128 bits, which move at once. Updates
 // of a scatter are independent too where each is in one piece.
 #include <algorithm>
+#include <tuple>
 
+#include "compiler/autoschedule/recognise/sides.h"
+#include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/graph/scatters.h"
 
 namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kThreads = 1024;     // of a multiprocessor that has enough to do
+constexpr int64_t kMostUnrolled = 32;  // steps of a window
+
+}  // namespace
 
 void bind_scatter(const StageGraph& graph, StepWriter& steps, StageId id, int64_t threads) {
   const Stage& stage = graph[id];
@@ -29,7 +39,6 @@ void bind_scatter(const StageGraph& graph, StepWriter& steps, StageId id, int64_
 }
 
 int64_t lanes_of_thread(const StageGraph& graph, StageId id, const GpuMachine& machine) {
-  constexpr int64_t kThreads = 1024;  // of a multiprocessor that has enough to do
   const Stage& stage = graph[id];
   const bool is_plain = stage.kind == Stage::Kind::Compute && !stage.is_reduction() &&
                         stage.time_dimension < 0 && stage.role.cell_of < 0;
@@ -60,6 +69,71 @@ void bind_elements(const StageGraph& graph, StepWriter& steps, StageId id, int64
   const auto [block, thread] = steps.split(id, all, threads);
   steps.bind(id, block, "blockIdx.x");
   steps.bind(id, thread, "threadIdx.x");
+}
+
+std::optional<WindowLines> lines_of_thread(const StageGraph& graph, StageId id,
+                                           const GpuMachine& machine) {
+  const Stage& stage = graph[id];
+  if (!stage.is_reduction() || stage.data.size() < 2) return std::nullopt;
+  const auto slides_along = [&](AxisId axis) {
+    bool found = false;
+    schedule::for_each_read(stage.bodies[0], [&](const ir::TensorRead& read) {
+      for (const ir::Expr& index : read.indices) {
+        const auto is_used = [&](AxisId each) {
+          return ir::uses_var(index, graph.axes[each].value);
+        };
+        found = found || (is_used(axis) && std::ranges::any_of(stage.reduce, is_used));
+      }
+    });
+    return found;
+  };
+  const std::optional<int64_t> elements = constant_extent_of(graph, stage.data);
+  if (!elements || constant_extent_of(graph, stage.reduce).value_or(kMostUnrolled) >= kMostUnrolled)
+    return std::nullopt;
+  for (size_t d = stage.data.size() - 1; d-- > 0;) {
+    if (!slides_along(stage.data[d])) continue;
+    for (const int64_t lines : {4, 7, 5, 3, 2}) {
+      const bool is_whole = constant_extent(graph, stage.data[d]).value_or(1) % lines == 0;
+      if (is_whole && *elements / lines >= kThreads * machine.multiprocessors)
+        return WindowLines{d, lines};
+    }
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void bind_results(const StageGraph& graph, StepWriter& steps, StageId id,
+                  const std::optional<Epilogue>& epilogue, const std::optional<WindowLines>& lines,
+                  int64_t threads) {
+  const StageId stored = epilogue ? epilogue->stage : id;
+  StageId sums = id;
+  std::vector<AxisId> axes = joined({graph[id].data, graph[id].reduce});
+  if (epilogue) {
+    steps.set_scope(id, "local");
+  } else if (lines) {
+    std::tie(sums, axes) = steps.cache_write(id, "local");
+  }
+  std::vector<AxisId> columns = columns_of(graph[stored]);
+  if (columns.empty()) return;
+  std::optional<AxisId> own;
+  if (lines) {
+    const AxisId axis = axes_for(graph, id, epilogue, graph[id].data)[lines->dimension];
+    AxisId& column = *std::ranges::find(columns, axis);
+    std::tie(column, own) = steps.split(stored, axis, lines->count);
+    steps.reorder(stored, joined({columns, {*own}}));
+    steps.unroll(stored, *own);
+  }
+  const auto [block, thread] = steps.split(stored, steps.fuse(stored, columns), threads);
+  steps.bind(stored, block, "blockIdx.x");
+  steps.bind(stored, thread, "threadIdx.x");
+  if (sums != stored) steps.compute_at(sums, stored, thread);
+  if (!lines) return;
+  const AxisId of_sums = axes[lines->dimension];
+  const std::vector<AxisId> reduce(axes.begin() + static_cast<long>(graph[id].data.size()),
+                                   axes.end());
+  steps.reorder(sums, joined({reduce, {of_sums}}));
+  for (const AxisId axis : joined({reduce, {of_sums}}))
+    steps.unroll(sums, axis);
 }
 
 }  // namespace kiln::autoschedule
