@@ -12,8 +12,10 @@
 #include "compiler/autoschedule/recognise/image.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/recognise/sides.h"
+#include "compiler/autoschedule/templates/across_threads.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
 #include "compiler/autoschedule/templates/column_threads.h"
+#include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/matrix_tiles.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
@@ -194,22 +196,42 @@ std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
            }}};
 }
 
-/// Rows that a block has for itself, with the stages that go into its loop.
-std::vector<Sketch> row_sketches(const StageGraph& graph, const RowThreads& rows) {
-  return {{.name = "a block a row",
-           .parameters = {},
-           .write = [&graph, rows](StepWriter& steps, const Values&) {
-             bind_rows(graph, steps, rows);
-           }}};
+/// A stage whose loops others go into, which then are no stages by themselves.
+struct Group {
+  std::vector<Sketch> sketches;
+  std::vector<StageId> members;  // without the stage itself
+};
+
+/// Rows that a block has for itself, or lines across them of which a thread has one each.
+std::optional<Group> group_of(const Chooser& chooser, StageId last) {
+  const StageGraph& graph = chooser.graph;
+  if (const auto rows = row_threads_of(chooser, last)) {
+    return Group{
+        {{.name = "a block a row",
+          .parameters = {},
+          .write = [&graph, rows = *rows](StepWriter& steps,
+                                          const Values&) { bind_rows(graph, steps, rows); }}},
+        joined({rows->reductions, rows->inlined})};
+  }
+  if (const auto lines = across_threads_of(chooser, last)) {
+    return Group{{{.name = "a thread a line",
+                   .parameters = {kBlock},
+                   .write =
+                       [&graph, lines = *lines](StepWriter& steps, const Values& values) {
+                         bind_across(graph, steps, lines, values.get("block", 256));
+                       }}},
+                 joined({lines->reductions, lines->inlined})};
+  }
+  return std::nullopt;
 }
 
-/// By the stage that has the loop over rows. Later stages take first what they read; epilogues of
-/// tiles have no rows.
-std::map<StageId, RowThreads> rows_for_threads(const Chooser& chooser,
-                                               const std::vector<bool>& touched,
-                                               const std::map<StageId, Tiles>& tiles) {
+/// By the stage that has the loop. Later stages take first what they read; epilogues of tiles have
+/// no rows.
+std::map<StageId, Group> groups_for_threads(const Chooser& chooser,
+                                            const std::vector<bool>& touched,
+                                            const std::map<StageId, Tiles>& tiles) {
   const StageGraph& graph = chooser.graph;
-  std::map<StageId, RowThreads> found;
+  std::map<StageId, Group> found;
   std::set<StageId> taken;
   for (const auto& [id, of_stage] : tiles)
     if (of_stage.epilogue) taken.insert(of_stage.epilogue->stage);
@@ -219,11 +241,10 @@ std::map<StageId, RowThreads> rows_for_threads(const Chooser& chooser,
                          stage.attach.kind == Attach::Kind::Root && !stage.part_of &&
                          !stage.role.is_init && stage.role.base_of < 0 && stage.role.cell_of < 0;
     if (!is_root || touched[*id] || taken.contains(*id)) continue;
-    const auto rows = row_threads_of(chooser, *id);
-    if (!rows) continue;
-    taken.insert(rows->reductions.begin(), rows->reductions.end());
-    taken.insert(rows->inlined.begin(), rows->inlined.end());
-    found.emplace(*id, *rows);
+    std::optional<Group> group = group_of(chooser, *id);
+    if (!group) continue;
+    taken.insert(group->members.begin(), group->members.end());
+    found.emplace(*id, *std::move(group));
   }
   return found;
 }
@@ -244,16 +265,14 @@ std::vector<Sketch> touched_sketches(const StageGraph& graph, StageId root) {
 
 /// Stages that the sketches of others schedule.
 std::set<StageId> taken_stages(const std::map<StageId, Tiles>& tiles,
-                               const std::map<StageId, RowThreads>& rows) {
+                               const std::map<StageId, Group>& groups) {
   std::set<StageId> taken;
   for (const auto& [id, of_stage] : tiles) {
     taken.insert(of_stage.paddings.begin(), of_stage.paddings.end());
     if (of_stage.epilogue) taken.insert(of_stage.epilogue->stage);
   }
-  for (const auto& [last, of_row] : rows) {
-    taken.insert(of_row.reductions.begin(), of_row.reductions.end());
-    taken.insert(of_row.inlined.begin(), of_row.inlined.end());
-  }
+  for (const auto& [last, group] : groups)
+    taken.insert(group.members.begin(), group.members.end());
   return taken;
 }
 
@@ -277,18 +296,18 @@ OpenSchedule start_for_threads(const language::Kernel& kernel, const language::S
 std::vector<StageSketches> thread_space(const Chooser& chooser, const std::vector<bool>& touched) {
   const StageGraph& graph = chooser.graph;
   std::map<StageId, Tiles> tiles = tiles_of_stages(chooser, touched);
-  const std::map<StageId, RowThreads> rows = rows_for_threads(chooser, touched, tiles);
-  const std::set<StageId> taken_by_rows = taken_stages({}, rows);
+  std::map<StageId, Group> groups = groups_for_threads(chooser, touched, tiles);
+  const std::set<StageId> members = taken_stages({}, groups);
   for (auto& [id, of_stage] : tiles)
-    if (of_stage.epilogue && taken_by_rows.contains(of_stage.epilogue->stage))
+    if (of_stage.epilogue && members.contains(of_stage.epilogue->stage))
       of_stage = tiles_of(chooser, id, std::nullopt);
-  const std::set<StageId> taken = taken_stages(tiles, rows);
+  const std::set<StageId> taken = taken_stages(tiles, groups);
   std::vector<StageSketches> stages;
   for (const StageId id : graph.stage_of_id) {
     if (!has_own_loops(graph, id) || taken.contains(id)) continue;
     std::vector<Sketch> sketches;
-    if (const auto of_row = rows.find(id); of_row != rows.end()) {
-      sketches = row_sketches(graph, of_row->second);
+    if (const auto group = groups.find(id); group != groups.end()) {
+      sketches = std::move(group->second.sketches);
     } else if (const auto of_tile = tiles.find(id); of_tile != tiles.end()) {
       sketches = std::move(of_tile->second.sketches);
     } else {
