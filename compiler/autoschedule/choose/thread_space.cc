@@ -16,6 +16,7 @@
 #include "compiler/autoschedule/templates/block_tiles.h"
 #include "compiler/autoschedule/templates/column_threads.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/few_rows.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/matrix_tiles.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
@@ -135,8 +136,8 @@ Tiles element_tiles(const Chooser& chooser, StageId id, const std::optional<Epil
   return tiles;
 }
 
-/// Of a contraction, a reduction down columns, or one thread an element where other stages go with
-/// it; of others no sketches.
+/// Of a contraction, also of few rows, a reduction down columns, or one thread an element where
+/// other stages go with it; of others no sketches.
 Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue) {
   // Either all of a stage's sketches keep the order of its sum, or none does.
   std::vector<Sketch> matrices = matrix_tile_sketches(chooser, id, epilogue);
@@ -147,6 +148,8 @@ Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>
     return {std::move(blocks), in_list(padding_of_block_tiles(chooser.graph, id)), epilogue};
   std::vector<Sketch> columns = column_thread_sketches(chooser, id, epilogue);
   if (!columns.empty()) return {std::move(columns), {}, epilogue};
+  std::vector<Sketch> few = few_rows_sketches(chooser, id, epilogue);
+  if (!few.empty()) return {std::move(few), {}, epilogue};
   return element_tiles(chooser, id, epilogue);
 }
 

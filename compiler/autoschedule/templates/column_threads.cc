@@ -11,8 +11,10 @@
 #include "compiler/autoschedule/templates/column_threads.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "compiler/autoschedule/recognise/sides.h"
+#include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/schedule/graph/reads.h"
 
@@ -25,11 +27,28 @@ constexpr int64_t kFewestVectors = 2;  // 32 bytes
 constexpr int64_t kFewestRows = 64;    // with fewer, a thread a column is as good
 constexpr int64_t kRowsOfThread = 8;   // so that sums in shared memory are little of the work
 
+constexpr int64_t kMostFew = 16;  // sums that a thread has of each column
+constexpr int64_t kSharedOfBlock = 32 << 10;
+
 struct Columns {
   int64_t lanes = 1;    // of a vector
   int64_t vectors = 1;  // of a row of a block
   int64_t rows = 1;     // that the block's threads reduce at once
+  /// Data axes of few elements along which the same columns are read: of a few rows times a matrix.
+  std::vector<AxisId> few;
+
+  bool is_few(AxisId axis) const { return std::ranges::find(few, axis) != few.end(); }
 };
+
+/// The data axes along which nothing moves that lies along the last one.
+std::vector<AxisId> few_of(const StageGraph& graph, const Stage& stage) {
+  std::vector<AxisId> few = stage.data;
+  schedule::for_each_read(stage.bodies[0], [&](const ir::TensorRead& read) {
+    if (!is_used_in(graph, read, stage.data.back())) return;
+    std::erase_if(few, [&](AxisId axis) { return is_used_in(graph, read, axis); });
+  });
+  return few;
+}
 
 Columns columns_for(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
@@ -40,13 +59,14 @@ Columns columns_for(const Chooser& chooser, StageId id) {
       bytes = std::max<int64_t>(bytes, size_of(read.type.element));
   });
   const std::optional<int64_t> length = constant_extent(graph, stage.data.back());
-  Columns columns;
+  Columns columns{.few = few_of(graph, stage)};
   columns.lanes = std::max<int64_t>(kVectorBytesOfThread / bytes, 1);
   if (!length || *length % columns.lanes != 0) columns.lanes = 1;
   columns.vectors = columns.lanes > 1 ? kMostVectors : ir::kWarp;
   int64_t others = 1;
   for (size_t d = 0; d + 1 < stage.data.size(); ++d)
-    others *= std::clamp<int64_t>(constant_extent(graph, stage.data[d]).value_or(1), 1, 1 << 16);
+    if (!columns.is_few(stage.data[d]))
+      others *= std::clamp<int64_t>(constant_extent(graph, stage.data[d]).value_or(1), 1, 1 << 16);
   const int64_t multiprocessors = gpu_machine(chooser.arch).multiprocessors;
   // A few multiprocessors may have nothing to do.
   while (length && columns.lanes > 1 && columns.vectors > kFewestVectors &&
@@ -57,6 +77,10 @@ Columns columns_for(const Chooser& chooser, StageId id) {
   const int64_t rows = constant_extent(graph, stage.reduce[0]).value_or(kThreads * kRowsOfThread);
   while (columns.rows > kRowsOfThread && rows < columns.rows * kRowsOfThread)
     columns.rows /= 2;
+  const int64_t bytes_of_row = constant_extent_of(graph, columns.few).value_or(1) *
+                               columns.vectors * columns.lanes * size_of(stage.types[0]);
+  while (columns.rows > 1 && columns.rows * bytes_of_row > kSharedOfBlock)
+    columns.rows /= 2;
   return columns;
 }
 
@@ -66,31 +90,56 @@ void write_columns(const StageGraph& graph, StageId id, const Columns& columns,
   const AxisId divided = steps.split(id, stage.reduce[0], columns.rows).second;
   const auto [parts, axes] = steps.rfactor(id, divided);
   const StageId stored = epilogue ? epilogue->stage : id;
-  std::vector<AxisId> blocks = axes_for(graph, id, epilogue, stage.data);
+  const auto is_few = [&](AxisId axis) { return columns.is_few(axis); };
+  std::vector<AxisId> others = stage.data;
+  std::erase_if(others, is_few);
+  std::vector<AxisId> blocks = axes_for(graph, id, epilogue, others);
+  const std::vector<AxisId> few = axes_for(graph, id, epilogue, columns.few);
   const auto [tiles, column] = steps.split(stored, blocks.back(), columns.vectors * columns.lanes);
   blocks.back() = tiles;
-  if (epilogue) steps.reorder(stored, joined({blocks, {column}}));
+  steps.reorder(stored, joined({blocks, few, {column}}));
   const AxisId block = steps.fuse(stored, blocks);
   steps.bind(stored, block, "blockIdx.x");
-  steps.bind(stored, column, "threadIdx.x");
+  const AxisId result = steps.fuse(stored, joined({few, {column}}));
+  steps.bind(stored, result, "threadIdx.x");
   if (epilogue) {
     steps.set_scope(id, "local");
-    steps.compute_at(id, stored, column);
+    steps.compute_at(id, stored, result);
   }
-  const size_t data = stage.data.size() + 1;
   // The sums of a thread, then their copy in shared memory.
   const auto [sums, sums_axes] = steps.cache_write(parts, "local");
   steps.compute_at(parts, stored, block);
-  const std::vector<AxisId> threads(axes.begin(), axes.begin() + static_cast<long>(data));
-  const AxisId thread = steps.fuse_vectors(parts, threads, columns.lanes);
+  /// Of the axes of the parts, or of their sums: the part, the data but what is few, and that.
+  const auto axes_as = [&](const std::vector<AxisId>& all, bool wants_few) {
+    std::vector<AxisId> wanted;
+    if (!wants_few) wanted.push_back(all[0]);
+    for (size_t d = 0; d < stage.data.size(); ++d)
+      if (is_few(stage.data[d]) == wants_few) wanted.push_back(all[d + 1]);
+    return wanted;
+  };
+  const std::vector<AxisId> few_of_parts = axes_as(axes, true);
+  steps.reorder(parts, joined({axes_as(axes, false), few_of_parts}));
+  std::vector<AxisId> of_thread = axes_as(axes, false);
+  std::optional<AxisId> lane;
+  if (columns.lanes > 1)
+    std::tie(of_thread.back(), lane) = steps.split(parts, of_thread.back(), columns.lanes);
+  const AxisId thread = steps.fuse(parts, of_thread);
   steps.bind(parts, thread, "threadIdx.x");
+  if (lane) {
+    steps.reorder(parts, joined({{thread}, few_of_parts, {*lane}}));
+    steps.vectorize(parts, *lane);
+  }
   steps.compute_at(sums, parts, thread);
-  if (columns.lanes == 1) return;
-  const AxisId lane = sums_axes[data - 1];
-  std::vector<AxisId> order(sums_axes.begin() + static_cast<long>(data), sums_axes.end());
-  order.push_back(lane);
-  steps.reorder(sums, order);
-  steps.vectorize(sums, lane);
+  const std::vector<AxisId> few_of_sums = axes_as(sums_axes, true);
+  for (const AxisId axis : few_of_parts)
+    steps.unroll(parts, axis);
+  for (const AxisId axis : few_of_sums)
+    steps.unroll(sums, axis);
+  const AxisId last = axes_as(sums_axes, false).back();
+  std::vector<AxisId> order(sums_axes.begin() + static_cast<long>(stage.data.size() + 1),
+                            sums_axes.end());
+  steps.reorder(sums, joined({order, few_of_sums, {last}}));
+  if (columns.lanes > 1) steps.vectorize(sums, last);
 }
 
 }  // namespace
@@ -110,6 +159,8 @@ bool is_column_reduction(const Chooser& chooser, StageId id) {
       constant_extent(graph, last).value_or(ir::kWarp) < ir::kWarp) {
     return false;
   }
+  const std::vector<AxisId> few = few_of(graph, stage);
+  if (constant_extent_of(graph, few).value_or(kMostFew + 1) > kMostFew) return false;
   bool found = false;
   bool are_along = true;
   schedule::for_each_read(stage.bodies[0], [&](const ir::TensorRead& read) {
@@ -118,7 +169,9 @@ bool is_column_reduction(const Chooser& chooser, StageId id) {
     const auto is_read = [&](AxisId axis) { return is_used_in(graph, read, axis); };
     are_along = are_along && read.indices.back() == ir::Expr(graph.axes[last].value) &&
                 is_contiguous_in(graph, read, last) && std::ranges::all_of(stage.reduce, is_read) &&
-                std::ranges::all_of(stage.data, is_read);
+                std::ranges::all_of(stage.data, [&](AxisId axis) {
+                  return is_read(axis) || std::ranges::find(few, axis) != few.end();
+                });
   });
   return found && are_along;
 }

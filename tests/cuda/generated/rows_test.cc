@@ -88,6 +88,12 @@ const Case kCases[] = {
           M: float32[4]
           M[i] = max[k < 90](X[i, k])
           P[i] = min[k < 90](select(X[i, k] == M[i], int32(k), 1000)) })"},
+    {"a_few_rows_times_a_matrix",
+     R"(kernel k(A: float32[3, 70], B: float32[70, 40]) -> (C: float32[3, 40]) {
+          C[i, j] = sum[k < 70](A[i, k] * B[k, j]) })"},
+    {"a_few_rows_times_rows",
+     R"(kernel k(X: float32[3, 520], W: float32[41, 520]) -> (Y: float32[3, 41]) {
+          Y[i, j] = sum[k < 520](X[i, k] * W[j, k]) })"},
     {"columns", columns(130, 72)},
     {"means_of_columns",
      R"(kernel k(X: float32[130, 72]) -> (Y: float32[72]) {

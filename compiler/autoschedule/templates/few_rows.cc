@@ -1,0 +1,134 @@
+// Dot products of a few rows with all rows of a matrix:
+//
+//   Y[i, j] = sum[k](X[i, k] * W[j, k]), i < 8
+//     ->  blockIdx: 4 rows of W each; a thread adds up 8 x 4 products for every 64th vector of k
+//         Y.rf[64, 8, 4] = sums of the threads, in registers, then in shared memory
+//         Y[8, 4] = sum[64](Y.rf[..])
+#include "compiler/autoschedule/templates/few_rows.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "compiler/autoschedule/recognise/sides.h"
+#include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kMostFew = 16;
+constexpr int64_t kMostSums = 32;  // of a thread
+constexpr int64_t kMostMany = 8;   // rows of the others
+constexpr int64_t kThreads = 64;   // of a block
+constexpr int64_t kFewest = 32;    // of the others
+constexpr int64_t kLeastSum = 512;
+
+struct FewRows {
+  std::vector<AxisId> batch;
+  std::vector<AxisId> few;
+  std::vector<AxisId> many;
+  int64_t rows = 1;   // of the many, that a block has
+  int64_t lanes = 1;  // of the sum, that a thread reads at once
+};
+
+std::optional<FewRows> few_rows_of(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  const Stage& stage = graph[id];
+  if (!is_open(graph, id) || !stage.is_reduction() || !may_reassociate(chooser, id))
+    return std::nullopt;
+  const std::optional<Factors> factors = find_factors(graph, id);
+  if (!factors) return std::nullopt;
+  const AxisId along = stage.reduce.back();
+  const auto length = constant_extent(graph, along);
+  if (!is_contiguous_in(graph, *factors->a, along) ||
+      !is_contiguous_in(graph, *factors->b, along) || length.value_or(kLeastSum) < kLeastSum)
+    return std::nullopt;
+  FewRows found;
+  std::vector<AxisId> of_a;
+  std::vector<AxisId> of_b;
+  for (const AxisId axis : stage.data) {
+    const bool in_a = is_used_in(graph, *factors->a, axis);
+    const bool in_b = is_used_in(graph, *factors->b, axis);
+    (in_a == in_b ? found.batch : in_a ? of_a : of_b).push_back(axis);
+  }
+  const auto is_few = [&](const std::vector<AxisId>& axes) {
+    return !axes.empty() && constant_extent_of(graph, axes).value_or(kMostFew + 1) <= kMostFew;
+  };
+  if (is_few(of_a) == is_few(of_b)) return std::nullopt;
+  found.few = is_few(of_a) ? of_a : of_b;
+  found.many = is_few(of_a) ? of_b : of_a;
+  if (found.many.empty() || constant_extent(graph, found.many.back()).value_or(kFewest) < kFewest)
+    return std::nullopt;
+  const int64_t few = *constant_extent_of(graph, found.few);
+  found.rows = std::min(kMostMany, kMostSums / few);
+  const int64_t bytes =
+      std::max<int64_t>(size_of(factors->a->type.element), size_of(factors->b->type.element));
+  found.lanes = std::max<int64_t>(kVectorBytesOfThread / bytes, 1);
+  if (!length || *length % found.lanes != 0) found.lanes = 1;
+  return found;
+}
+
+void write_few_rows(const StageGraph& graph, StageId id, const FewRows& rows,
+                    const std::optional<Epilogue>& epilogue, StepWriter& steps) {
+  const Stage& stage = graph[id];
+  AxisId along = stage.reduce.back();
+  if (rows.lanes > 1) along = steps.split(id, along, rows.lanes).first;
+  const AxisId divided = steps.split(id, along, kThreads).second;
+  const auto [parts, axes] = steps.rfactor(id, divided);
+  const StageId stored = epilogue ? epilogue->stage : id;
+  const auto own = [&](const std::vector<AxisId>& data) {
+    return axes_for(graph, id, epilogue, data);
+  };
+  std::vector<AxisId> blocks = joined({own(rows.batch), own(rows.many)});
+  const auto [tiles, row] = steps.split(stored, blocks.back(), rows.rows);
+  blocks.back() = tiles;
+  const std::vector<AxisId> results = joined({own(rows.few), {row}});
+  steps.reorder(stored, joined({blocks, results}));
+  const AxisId block = steps.fuse(stored, blocks);
+  const AxisId result = steps.fuse(stored, results);
+  steps.bind(stored, block, "blockIdx.x");
+  steps.bind(stored, result, "threadIdx.x");
+  if (epilogue) {
+    steps.set_scope(id, "local");
+    steps.compute_at(id, stored, result);
+  }
+  // The sums of a thread, then their copy in shared memory.
+  const auto [sums, sums_axes] = steps.cache_write(parts, "local");
+  steps.compute_at(parts, stored, block);
+  steps.bind(parts, axes[0], "threadIdx.x");
+  steps.compute_at(sums, parts, axes[0]);
+  const auto data_of = [&](const std::vector<AxisId>& all) {
+    return std::vector<AxisId>(all.begin() + 1,
+                               all.begin() + static_cast<long>(stage.data.size() + 1));
+  };
+  for (const AxisId axis : data_of(axes))
+    steps.unroll(parts, axis);
+  const std::vector<AxisId> of_sums = data_of(sums_axes);
+  std::vector<AxisId> reduce(sums_axes.begin() + static_cast<long>(stage.data.size() + 1),
+                             sums_axes.end());
+  std::optional<AxisId> lane;
+  if (rows.lanes > 1) {
+    lane = reduce.back();
+    reduce.pop_back();
+  }
+  steps.reorder(sums, joined({reduce, of_sums, lane ? std::vector{*lane} : std::vector<AxisId>{}}));
+  for (const AxisId axis : of_sums)
+    steps.unroll(sums, axis);
+  if (lane) steps.vectorize(sums, *lane);
+}
+
+}  // namespace
+
+std::vector<Sketch> few_rows_sketches(const Chooser& chooser, StageId id,
+                                      const std::optional<Epilogue>& epilogue) {
+  const auto rows = few_rows_of(chooser, id);
+  if (!rows) return {};
+  return {{.name = "few rows, the sum divided among threads",
+           .parameters = {},
+           .write = [&graph = chooser.graph, id, rows = *rows, epilogue](StepWriter& steps,
+                                                                         const Values&) {
+             write_few_rows(graph, id, rows, epilogue, steps);
+           }}};
+}
+
+}  // namespace kiln::autoschedule

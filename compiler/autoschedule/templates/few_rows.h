@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/recognise/epilogue.h"
+#include "compiler/autoschedule/templates/sketch.h"
+
+namespace kiln::autoschedule {
+
+/// For CUDA: products of a few rows with many others that lie along the sum too, as those of a
+/// layer with a small batch. A block has all of the few and some of the others, which so are read
+/// once; its threads divide the sum. None where nothing is few, or the order of the sum has to
+/// stay.
+std::vector<Sketch> few_rows_sketches(const Chooser& chooser, StageId id,
+                                      const std::optional<Epilogue>& epilogue);
+
+}  // namespace kiln::autoschedule
