@@ -121,9 +121,16 @@ def variance(data, axis=None, keepdims=False):
     data = _real(data, "topi.variance")
     axes = normal_axes(data, axis, "topi.variance")
     middle = _mean_of(data, axes, True)
+    return variance_around(
+        data, lambda index: middle(*(0 if d in axes else i for d, i in enumerate(index))), axes, keepdims
+    )
+
+
+def variance_around(data, middle, axes, keepdims):
+    """The mean of squared distances from `middle`, which gets the index of an element."""
 
     def square(*index):
-        distance = data(*index) - middle(*(0 if d in axes else i for d, i in enumerate(index)))
+        distance = data(*index) - middle(index)
         return distance * distance
 
     return _mean_of(define.compute(data.shape, square, name=f"{data.name}_distance"), axes, keepdims)

@@ -7,7 +7,7 @@ from ..._expressions import reduce
 from ..._expressions.arithmetic import apply, cast
 from .. import _elementwise
 from .._common import normal_axes, normal_axis, tensor
-from .._reduction import mean as mean_of, sum as sum_of, variance
+from .._reduction import mean as mean_of, sum as sum_of, variance_around
 from .._shape import reshape
 from .._short import computed_in_float32
 from ._dense import of_channel
@@ -34,7 +34,8 @@ def batch_norm(
     if training:
         channel = normal_axis(data, axis, where)
         others = [d for d in range(data.ndim) if d != channel]
-        own_mean, own_var = mean_of(data, others), variance(data, others)
+        own_mean = middle = mean_of(data, others)
+        own_var = variance_around(data, lambda index: middle(index[channel]), others, False)
         moving_mean = _moved(moving_mean, own_mean, momentum, "moving_mean")
         moving_var = _moved(moving_var, own_var, momentum, "moving_var")
     gamma, beta, own_mean, own_var = (
@@ -75,11 +76,15 @@ def group_norm(data, gamma, beta, num_groups, channel_axis, axes, epsilon=1e-5):
 
 
 def _standardised(data, axes, gamma, beta, epsilon, where):
-    middle, spread = mean_of(data, axes, keepdims=True), variance(data, axes, keepdims=True)
+    def place(index):
+        return [0 if d in axes else i for d, i in enumerate(index)]
+
+    middle = mean_of(data, axes, keepdims=True)
+    spread = variance_around(data, lambda index: middle(*place(index)), axes, True)
 
     def body(*index):
-        place = [0 if d in axes else i for d, i in enumerate(index)]
-        return (data(*index) - middle(*place)) * apply("rsqrt", spread(*place) + cast(data.dtype, epsilon))
+        at = place(index)
+        return (data(*index) - middle(*at)) * apply("rsqrt", spread(*at) + cast(data.dtype, epsilon))
 
     result = define.compute(data.shape, body, name="T_standard")
     if gamma is None:
