@@ -177,6 +177,20 @@ std::string tile_text(const language::Kernel& kernel) {
   }
 }
 
+std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const Target& target,
+                                           const CompileOptions& options) {
+  if (!options.untouched || options.strict) return {};
+  std::vector<TileCandidate> found;
+  try {
+    for (Tiled& tiled : candidates_of(kernel, target.arch))
+      if (tile::unaligned_rows(tiled.program).empty())
+        found.push_back({std::move(tiled.program), std::move(tiled.what)});
+  } catch (const Error& error) {
+    if (error.reason() != "TILE_FORM") throw;
+  }
+  return found;
+}
+
 void add_tile_code(const language::Kernel& kernel, const Target& target,
                    const CompileOptions& options, Artifact& artifact) {
   if (options.assembler == nullptr) return;

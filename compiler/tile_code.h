@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/language/kernel.h"
 #include "compiler/target.h"
@@ -13,6 +14,17 @@ namespace kiln {
 /// A kernel's program on tiles as text, for a person. Throws Unsupported TILE_FORM, with the
 /// reason, where it has none.
 std::string tile_text(const language::Kernel& kernel);
+
+/// A program on tiles of a kernel, and what it is: "product of 16-bit floats, in blocks of ..".
+struct TileCandidate {
+  tile::Program program;
+  std::string what;
+};
+
+/// Those that an untouched kernel may get for an architecture, the one that is tried first in
+/// front; none where it stays with CUDA C whatever is made of them.
+std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const Target& target,
+                                           const CompileOptions& options);
 
 /// Completes an artifact for cuda: where the kernel has a program on tiles whose machine code is
 /// better than that of its CUDA C, and there is an assembler, its first variant gets launches of

@@ -33,13 +33,22 @@ std::string largest_of(const PredictedSchedule& schedule) {
   return largest == nullptr ? "" : largest->name;
 }
 
+/// The terms of all rows, each once: code of tiles has others than loops.
+std::vector<std::string> terms_of(const std::vector<Row>& rows) {
+  std::vector<std::string> names;
+  for (const Row& row : rows)
+    for (const PredictedTerm& term : row.schedule.terms)
+      if (std::ranges::find(names, term.name) == names.end()) names.push_back(term.name);
+  return names;
+}
+
 std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
   const bool is_measured = rows.front().measured.has_value();
+  const std::vector<std::string> terms = terms_of(rows);
   std::vector<std::string> head{"SCHEDULE", "PREDICTED"};
   if (is_measured) head.insert(head.end(), {"MEASURED", "RATIO"});
   head.emplace_back("BOUND BY");
-  for (const PredictedTerm& term : rows.front().schedule.terms) {
-    std::string name = term.name;
+  for (std::string name : terms) {
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
     head.push_back(std::move(name));
   }
@@ -51,8 +60,11 @@ std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
       line.push_back(fmt::format("{:.2f}", *row.measured / row.schedule.seconds));
     }
     line.push_back(largest_of(row.schedule));
-    for (const PredictedTerm& term : row.schedule.terms)
-      line.push_back(time_text(term.seconds));
+    for (const std::string& name : terms) {
+      const auto term =
+          std::ranges::find(row.schedule.terms, name, [](const auto& each) { return each.name; });
+      line.push_back(term == row.schedule.terms.end() ? "" : time_text(term->seconds));
+    }
     table.push_back(std::move(line));
   }
   return table;

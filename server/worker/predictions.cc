@@ -14,6 +14,8 @@
 #include "compiler/lower.h"
 #include "compiler/predict/predict.h"
 #include "compiler/predict/predict_gpu.h"
+#include "compiler/predict/predict_tiles.h"
+#include "compiler/tile_code.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "runtime/cpu/cpus.h"
@@ -91,6 +93,9 @@ struct Predictor {
       predict = [&gpu, arch = ir::gpu_arch(target.arch), sizes](const ir::Kernel& loops) {
         return predict::predict_gpu(loops, sizes, gpu, arch);
       };
+      predict_tiles = [&gpu, sizes](const tile::Program& program) {
+        return predict::predict_tiles(program, sizes, gpu);
+      };
       return;
     }
     const autoschedule::Machine cpu = autoschedule::machine_of(target.arch);
@@ -106,11 +111,26 @@ struct Predictor {
   std::string machine;
   std::string surroundings;
   std::function<predict::Prediction(const ir::Kernel&)> predict;
+  std::function<predict::Prediction(const tile::Program&)> predict_tiles;  // on a GPU
 };
+
+v1::PredictedSchedule& add(v1::PredictResponse& response, const std::string& name,
+                           const predict::Prediction& prediction) {
+  v1::PredictedSchedule& written = *response.add_schedules();
+  written.set_name(name);
+  written.set_seconds(prediction.seconds());
+  for (const predict::Term& term : prediction.terms) {
+    v1::PredictedTerm& told = *written.add_terms();
+    told.set_name(std::string(term.name));
+    told.set_seconds(prediction.in_seconds(term.cycles));
+    told.set_on_top(term.on_top);
+  }
+  return written;
+}
 
 }  // namespace
 
-v1::PredictResponse predictions_of(const internal::Predict& task) {
+v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles) {
   CompilerInput input(task.request());
   // Schedules for so many cores, not for those of this host.
   if (task.threads() > 0 && !input.target.traits().has_threads)
@@ -122,25 +142,21 @@ v1::PredictResponse predictions_of(const internal::Predict& task) {
   response.set_surroundings(predictor.surroundings);
   const SketchSpace space = input.space();
   LoweringObserver observer;
+  if (has_tiles && input.target.traits().has_threads) {
+    for (const TileCandidate& tiles : tile_candidates(input.kernel, input.target, input.options))
+      add(response, fmt::format("on tiles: {}", tiles.what),
+          predictor.predict_tiles(tiles.program));
+  }
   for (const Candidate& candidate : candidates_of(space)) {
     const language::Schedule schedule = space.schedule(candidate);
     const ir::Kernel loops =
         lower(input.kernel, schedule, input.target, input.options, Layout::Compact, observer);
-    const predict::Prediction prediction = predictor.predict(loops);
-    v1::PredictedSchedule& written = *response.add_schedules();
-    const std::string name =
-        autoschedule::text_of(candidate, space.stages(), input.kernel.names.stages);
-    written.set_name(name.empty() ? "as written" : name);
+    const std::string name = autoschedule::text_of(candidate, space.stages(), space.stage_names());
+    v1::PredictedSchedule& written =
+        add(response, name.empty() ? "as written" : name, predictor.predict(loops));
     for (const std::string& step : language::kernel_file_text(
              schedule, input.kernel.definition, language::printable_names(input.kernel)))
       written.add_steps(step);
-    written.set_seconds(prediction.seconds());
-    for (const predict::Term& term : prediction.terms) {
-      v1::PredictedTerm& told = *written.add_terms();
-      told.set_name(std::string(term.name));
-      told.set_seconds(prediction.in_seconds(term.cycles));
-      told.set_on_top(term.on_top);
-    }
   }
   std::stable_sort(response.mutable_schedules()->begin() + 1, response.mutable_schedules()->end(),
                    [](const auto& a, const auto& b) { return a.seconds() < b.seconds(); });

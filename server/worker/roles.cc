@@ -155,7 +155,9 @@ CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assem
   };
   worker.text = text_of;
   worker.sketches = sketches_of;
-  worker.predictions = predictions_of;
+  worker.predictions = [has_tiles = tiles.ok()](const internal::Predict& task) {
+    return predictions_of(task, has_tiles);
+  };
   worker.components = [tiles] {
     return std::vector<v1::Component>{component("nvrtc", codegen::describe_nvrtc), tiles};
   };

@@ -44,6 +44,18 @@ def test_hopper_multiplies_by_whole_warpgroups(daemon, dtype, transposed):
     assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
 
 
+# What is taken stands first, and CUDA C after it with its own terms.
+def test_predictions_have_the_tiles_first(daemon):
+    tensors = _product(1024, 1024, 1024, "float16")
+    _tiles_of(_compiled(daemon, tensors))
+    schedules = kiln.predict(tensors, target="cuda -arch=sm_90", connection=daemon.connection).schedules
+    assert schedules[0].name.startswith("on tiles: product of 16-bit floats, in blocks of ")
+    assert schedules[0].steps == [] and schedules[0].seconds > 0
+    assert any("matrix instructions" in each.name and each.steps for each in schedules)
+    strict = kiln.predict(tensors, target="cuda -arch=sm_90", strict=True, connection=daemon.connection).schedules
+    assert not any(each.name.startswith("on tiles") for each in strict)
+
+
 # A 64x256x32 of 8 bits takes as long as a 64x256x16 of 16; sums of 8-bit floats are added up in float32 in the loop, too.
 @pytest.mark.parametrize(("dtype", "product", "most"), [
     ("int8", "IGMMA.64x256x32.S8.S8", 18), ("uint8", "IGMMA.64x256x32.U8.U8", 18),

@@ -37,6 +37,14 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
 
 SketchSpace::~SketchSpace() = default;
 
+std::vector<std::string> SketchSpace::stage_names() const {
+  std::vector<std::string> names;
+  if (!graph_) return names;
+  for (const schedule::Stage& stage : graph_->stages)
+    names.push_back(stage.name);
+  return names;
+}
+
 language::Schedule SketchSpace::schedule(const autoschedule::Candidate& candidate) const {
   if (candidate.stages.size() != stages_.size()) {
     fail(ErrorKind::InvalidArgument, "SKETCH", "the candidate has {} stages, but must have {}",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "compiler/autoschedule/templates/open_schedule.h"
@@ -25,6 +26,8 @@ class SketchSpace {
   SketchSpace& operator=(const SketchSpace&) = delete;
 
   const std::vector<autoschedule::StageSketches>& stages() const { return stages_; }
+  /// The names of all stages, also of those that steps have made, by their ids.
+  std::vector<std::string> stage_names() const;
   /// What is taken unmeasured: the first sketch of each stage with its preferred values.
   autoschedule::Candidate preferred() const { return autoschedule::preferred(stages_); }
   /// The given steps and those of a candidate. Axis ids of added steps follow those given. Throws
