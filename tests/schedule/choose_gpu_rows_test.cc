@@ -236,6 +236,13 @@ TEST(ChooseGpuRows, OnlyWhatLiesAcrossPassesSharedMemory) {
 }
 
 /// One tensor would need a copy of both places.
+TEST(ChooseGpuRows, WhatIsReadAtTwoPlacesAcrossHasNoTile) {
+  const std::string text = automatic(
+      "kernel k(X: float32[n, n, 64]) -> (Y: float32[n, 64, n]) {\n"
+      "  Y[i, j, l] = min(X[l, i, j], X[i, l, j])\n}");
+  EXPECT_EQ(text.find("scope(shared)"), std::string::npos) << text;
+}
+
 TEST(ChooseGpuRows, WhatIsReadBothWaysHasNoTile) {
   const std::string text = automatic(
       "kernel k(A: float32[64, 64]) -> (Y: float32[64, 64]) { Y[i, j] = A[i, j] + A[j, i] }");

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/ir/equal.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -70,6 +71,7 @@ std::optional<Turned> turned_of(const StageGraph& graph, StageId id) {
                 .bytes = size_of(stage.types[0])};
   bool agree = true;
   std::vector<language::TensorId> others;
+  std::vector<const ir::TensorRead*> first;  // of each tensor
   schedule::for_each_read(stage.bodies[0], [&](const ir::TensorRead& read) {
     const language::TensorId tensor = {read.stage, read.output};
     const std::optional<AxisId> across = axis_across(graph, stage, read);
@@ -82,8 +84,15 @@ std::optional<Turned> turned_of(const StageGraph& graph, StageId id) {
             graph[read.stage].attach.kind == schedule::Attach::Kind::Root;
     turned.across = *across;
     turned.bytes = std::max<int64_t>(turned.bytes, size_of(read.type.element));
-    if (std::ranges::find(turned.tensors, tensor) == turned.tensors.end())
+    if (std::ranges::find(turned.tensors, tensor) == turned.tensors.end()) {
       turned.tensors.push_back(tensor);
+      first.push_back(&read);
+    }
+    // One tile is of one place.
+    agree = agree && std::ranges::all_of(first, [&](const ir::TensorRead* other) {
+              return other->stage != read.stage || other->output != read.output ||
+                     ir::equal_trees(ir::Expr(other), ir::Expr(&read));
+            });
   });
   for (const language::TensorId& tensor : turned.tensors)
     agree = agree && std::ranges::find(others, tensor) == others.end();

@@ -220,7 +220,8 @@ TEST(DefinitionsOnHost, DrawnAtRandomAreEqual) {
   std::printf("  %d random definitions: %d compiled, %zu launches\n", rounds, compiled, launches);
   for (const auto& [refusal, count] : refusals)
     std::printf("  %4d refused: %s\n", count, refusal.c_str());
-  EXPECT_GE(compiled, rounds * 97 / 100);
+  // Nobody wrote a step that could be refused.
+  EXPECT_EQ(compiled, rounds);
 }
 
 }  // namespace
