@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/recognise/rows.h"
+#include "compiler/autoschedule/templates/step_writer.h"
 #include "compiler/ir/equal.h"
 #include "compiler/schedule/graph/reads.h"
 

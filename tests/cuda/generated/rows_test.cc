@@ -173,7 +173,7 @@ TEST(RowsOnHost, MissEachOfTheirBarriers) {
     const size_t barriers = count_in(source_of(loops), "__syncthreads();");
     EXPECT_GT(barriers, 0u);
     for (size_t i = 0; i < barriers; ++i) {
-      const Setting without("FAKE_NVRTC_WITHOUT_BARRIER", std::to_string(i).c_str());
+      const Setting without("FAKE_NVRTC_WITHOUT_BARRIER", std::to_string(i));
       EXPECT_NE(difference_on_host(text, loops, {}), "") << i << source_of(loops);
     }
   }
