@@ -44,6 +44,16 @@ const Case kCases[] = {
        V: float32[2, 1, 1500]
        V[n, u, x] = sum[c < 6](D[n, c, x] * D[n, c, x])
        Y[n, c, x] = D[n, c, x] * rsqrt(V[n, 0, x] / 6.0 + 0.001) * G[c] })"},
+    {"what_is_made_of_a_sum_that_is_no_line",
+     R"(kernel k(Z: float32[2, 5, 1500], X: float32[2, 1500, 2, 2]) -> (Y: float32[2, 5, 1500]) {
+       S: float32[2, 1500]
+       S[n, x] = sum[r < 2, s < 2](X[n, x, r, s])
+       C: float32[2, 1500]
+       C[n, x] = S[n, x] * 2.0
+       M: float32[2, 1500]
+       M[n, x] = max[c < 5](Z[n, c, x] - C[n, x])
+       Y[n, c, x] = Z[n, c, x] - M[n, x] })",
+     2},
     {"another_line_is_read", R"(kernel k(X: float32[10, 2600]) -> (Y: float32[10, 2600]) {
        M: float32[2600]
        M[x] = max[c < 10](X[c, x])
@@ -69,6 +79,8 @@ TEST_P(AcrossThreads, ReduceLinesInOneLaunch) {
     const ir::Kernel loops = gpu_loops(text, {.strict = strict}, "sm_75");
     EXPECT_EQ(ir::launched_statements(loops.body).size(), GetParam().launches) << ir::print(loops);
     EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+    for (const ir::Stmt& launch : ir::launched_statements(loops.body))
+      EXPECT_NE(ir::print(launch).find("for blockIdx.x"), std::string::npos) << ir::print(loops);
   }
 }
 

@@ -32,6 +32,10 @@ const Case kCases[] = {
        S[i, j] = sum[k < 521](X[i, k] * W[j, k])
        Y[i, j] = max(S[i, j] + c[j], 0.0) })",
      kAlongTheSum},
+    {"inside_of_an_expression",
+     R"(kernel k(X: float32[7, 520], W: float32[40, 520], c: float32[40]) -> (Y: float32[7, 40]) {
+       Y[i, j] = max(sum[k < 520](X[i, k] * W[j, k]) + c[j], 0.0) })",
+     kAlongTheSum},
     {"a_few_columns", R"(kernel k(X: float32[45, 640], W: float32[2, 640]) -> (Y: float32[45, 2]) {
        Y[i, j] = sum[k < 640](X[i, k] * W[j, k]) })",
      kAlongTheSum},

@@ -44,6 +44,12 @@ const Case kCases[] = {
        S[n, f, y, x] = sum[r < 3, s < 3](P[n, f, y + r, x + s] * W[f, r, s])
        Y[n, f, y, x] = max(S[n, f, y, x] + c[f], 0.0) })",
      "S: float32[1, 1, 4, 1] scope(local)"},
+    {"four_lines_inside_of_an_expression",
+     R"(kernel k(X: float32[3, 16, 64, 66], W: float32[16, 3]) -> (Y: float32[3, 16, 64, 64]) {
+       P: float32[3, 16, 64, 66]
+       P[n, f, y, x] = if_then_else(y >= 1, X[n, f, y, x], 0.0)
+       Y[n, f, y, x] = max(sum[r < 1, s < 3](P[n, f, y + r, x + s] * W[f, s]), 0.0) })",
+     "Y.sum: float32[1, 1, 4, 1] scope(local)"},
     {"seven_lines_in_another_order",
      R"(kernel k(X: float32[12, 20, 36, 39]) -> (Y: float32[35, 12, 20, 37]) {
        S: float32[12, 20, 35, 37]

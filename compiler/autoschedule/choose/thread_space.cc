@@ -8,23 +8,20 @@
 #include <set>
 
 #include "compiler/autoschedule/choose/inline_elements.h"
-#include "compiler/autoschedule/recognise/epilogue.h"
-#include "compiler/autoschedule/recognise/image.h"
+#include "compiler/autoschedule/choose/thread_groups.h"
+#include "compiler/autoschedule/choose/thread_tiles.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/recognise/sides.h"
-#include "compiler/autoschedule/templates/across_threads.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
 #include "compiler/autoschedule/templates/column_threads.h"
-#include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/few_rows.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
-#include "compiler/autoschedule/templates/matrix_tiles.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
+#include "compiler/autoschedule/templates/parameters.h"
 #include "compiler/autoschedule/templates/row_threads.h"
 #include "compiler/autoschedule/templates/shared_transposes.h"
 #include "compiler/autoschedule/templates/split_rows.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
-#include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -79,95 +76,17 @@ std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
   return nests;
 }
 
-/// Threads of a block.
-const Parameter kBlock = {"block", {32, 64, 128, 256, 512, 1024}, 256};
-
 /// Threads of a block that runs columns through time, which are mostly few: so many that there are
 /// as many blocks as multiprocessors.
 int64_t block_of_columns(const Chooser& chooser, StageId nest) {
   const std::optional<int64_t> columns =
       constant_extent_of(chooser.graph, columns_of(chooser.graph[nest]));
-  if (!columns) return kBlock.preferred;
+  if (!columns) return block_parameter().preferred;
   const int64_t multiprocessors = gpu_machine(chooser.arch).multiprocessors;
-  int64_t threads = kBlock.preferred;
+  int64_t threads = block_parameter().preferred;
   while (threads > ir::kWarp && *columns / threads < multiprocessors)
     threads /= 2;
   return threads;
-}
-
-/// Sketches that schedule other stages beside their own: what is put around what they read, and
-/// what is made of results that are in registers before they are stored.
-struct Tiles {
-  std::vector<Sketch> sketches;
-  std::vector<StageId> paddings;
-  std::optional<Epilogue> epilogue;
-};
-
-std::vector<StageId> in_list(std::optional<StageId> stage) {
-  return stage ? std::vector<StageId>{*stage} : std::vector<StageId>{};
-}
-
-/// Stages that put something around what only this one reads.
-std::vector<StageId> paddings_for(const StageGraph& graph, StageId id) {
-  std::vector<StageId> found;
-  for (const language::TensorId input : schedule::direct_inputs(graph, graph[id]))
-    if (is_padding_for(graph, input.stage, id)) found.push_back(input.stage);
-  return found;
-}
-
-/// One thread an element, as of windows that slide.
-Tiles element_tiles(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue) {
-  const StageGraph& graph = chooser.graph;
-  const bool is_plain =
-      is_open(graph, id) && reductions_inside(graph, id).empty() && !is_row_reduction(chooser, id);
-  if (!is_plain) return {};
-  Tiles tiles{.paddings = paddings_for(graph, id)};
-  if (graph[id].is_reduction()) tiles.epilogue = epilogue;
-  const auto lines = lines_of_thread(graph, id, gpu_machine(chooser.arch));
-  if (tiles.paddings.empty() && !tiles.epilogue && !lines) return {};
-  tiles.sketches = {{.name = "threads",
-                     .parameters = {kBlock},
-                     .write = [&graph, id, lines, paddings = tiles.paddings,
-                               epilogue = tiles.epilogue](StepWriter& steps, const Values& values) {
-                       for (const StageId padding : paddings)
-                         steps.compute_inline(padding);
-                       bind_results(graph, steps, id, epilogue, lines, values.get("block", 256));
-                     }}};
-  return tiles;
-}
-
-/// Of a contraction, also of few rows, a reduction down columns, or one thread an element where
-/// other stages go with it; of others no sketches.
-Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue) {
-  // Either all of a stage's sketches keep the order of its sum, or none does.
-  std::vector<Sketch> matrices = matrix_tile_sketches(chooser, id, epilogue);
-  if (!matrices.empty())
-    return {std::move(matrices), in_list(padding_of_matrix_tiles(chooser, id)), epilogue};
-  std::vector<Sketch> blocks = block_tile_sketches(chooser, id, epilogue);
-  if (!blocks.empty())
-    return {std::move(blocks), in_list(padding_of_block_tiles(chooser.graph, id)), epilogue};
-  std::vector<Sketch> columns = column_thread_sketches(chooser, id, epilogue);
-  if (!columns.empty()) return {std::move(columns), {}, epilogue};
-  std::vector<Sketch> few = few_rows_sketches(chooser, id, epilogue);
-  if (!few.empty()) return {std::move(few), {}, epilogue};
-  return element_tiles(chooser, id, epilogue);
-}
-
-/// By their stages. A stage that is made of two results is the epilogue of the first.
-std::map<StageId, Tiles> tiles_of_stages(const Chooser& chooser, const std::vector<bool>& touched) {
-  std::map<StageId, Tiles> found;
-  std::set<StageId> taken;
-  for (const StageId id : chooser.graph.stage_of_id) {
-    if (touched[id] || chooser.graph[id].kind != Stage::Kind::Compute) continue;
-    std::optional<Epilogue> epilogue = epilogue_of(chooser.graph, id);
-    if (epilogue && (touched[epilogue->stage] || taken.contains(epilogue->stage)))
-      epilogue = std::nullopt;
-    Tiles tiles = tiles_of(chooser, id, epilogue);
-    if (tiles.sketches.empty()) continue;
-    if (tiles.epilogue) taken.insert(tiles.epilogue->stage);
-    found.emplace(id, std::move(tiles));
-  }
-  return found;
 }
 
 /// A transpose in tiles; else one thread an element, or for some neighbours, or of a scatter one
@@ -178,7 +97,7 @@ std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
   if (!transposes.empty()) return transposes;
   if (graph[root].kind == Stage::Kind::Scatter) {
     return {{.name = "threads",
-             .parameters = {kBlock},
+             .parameters = {block_parameter()},
              .write = [&graph, root](StepWriter& steps, const Values& values) {
                bind_scatter(graph, steps, root, values.get("block", 256));
              }}};
@@ -187,7 +106,7 @@ std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
                                          ? nests_of_scan(graph, root)
                                          : std::vector<StageId>{root};
   const int64_t lanes = lanes_of_thread(graph, root, gpu_machine(chooser.arch));
-  std::vector<Parameter> parameters = {kBlock};
+  std::vector<Parameter> parameters = {block_parameter()};
   if (graph[root].kind == Stage::Kind::Scan && !nests.empty())
     parameters[0].preferred = block_of_columns(chooser, nests.back());
   if (lanes > 1) parameters.push_back({"lanes", {1, lanes}, lanes});
@@ -197,59 +116,6 @@ std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
              for (const StageId nest : nests)
                bind_elements(graph, steps, nest, values.get("block", 256), values.get("lanes", 1));
            }}};
-}
-
-/// A stage whose loops others go into, which then are no stages by themselves.
-struct Group {
-  std::vector<Sketch> sketches;
-  std::vector<StageId> members;  // without the stage itself
-};
-
-/// Rows that a block has for itself, or lines across them of which a thread has one each.
-std::optional<Group> group_of(const Chooser& chooser, StageId last) {
-  const StageGraph& graph = chooser.graph;
-  if (const auto rows = row_threads_of(chooser, last)) {
-    return Group{
-        {{.name = "a block a row",
-          .parameters = {},
-          .write = [&graph, rows = *rows](StepWriter& steps,
-                                          const Values&) { bind_rows(graph, steps, rows); }}},
-        joined({rows->reductions, rows->inlined})};
-  }
-  if (const auto lines = across_threads_of(chooser, last)) {
-    return Group{{{.name = "a thread a line",
-                   .parameters = {kBlock},
-                   .write =
-                       [&graph, lines = *lines](StepWriter& steps, const Values& values) {
-                         bind_across(graph, steps, lines, values.get("block", 256));
-                       }}},
-                 joined({lines->reductions, lines->inlined})};
-  }
-  return std::nullopt;
-}
-
-/// By the stage that has the loop. Later stages take first what they read; epilogues of tiles have
-/// no rows.
-std::map<StageId, Group> groups_for_threads(const Chooser& chooser,
-                                            const std::vector<bool>& touched,
-                                            const std::map<StageId, Tiles>& tiles) {
-  const StageGraph& graph = chooser.graph;
-  std::map<StageId, Group> found;
-  std::set<StageId> taken;
-  for (const auto& [id, of_stage] : tiles)
-    if (of_stage.epilogue) taken.insert(of_stage.epilogue->stage);
-  for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
-    const Stage& stage = graph[*id];
-    const bool is_root = stage.is_live && stage.kind == Stage::Kind::Compute &&
-                         stage.attach.kind == Attach::Kind::Root && !stage.part_of &&
-                         !stage.role.is_init && stage.role.base_of < 0 && stage.role.cell_of < 0;
-    if (!is_root || touched[*id] || taken.contains(*id)) continue;
-    std::optional<Group> group = group_of(chooser, *id);
-    if (!group) continue;
-    taken.insert(group->members.begin(), group->members.end());
-    found.emplace(*id, *std::move(group));
-  }
-  return found;
 }
 
 /// What a stage with steps gets on a GPU: nothing is left open.
@@ -287,7 +153,8 @@ OpenSchedule start_for_threads(const language::Kernel& kernel, const language::S
   const auto gains = [&](const StageGraph& graph, StageId id) {
     const Chooser chooser{graph, options, machine};
     return has_block_tiles(graph, id) || is_row_reduction(chooser, id) ||
-           is_column_reduction(chooser, id);
+           is_column_reduction(chooser, id) || is_few_rows_product(chooser, id) ||
+           lines_of_thread(graph, id, gpu_machine(target.arch));
   };
   // A padded factor hides the product, of which a reduction stage would be made.
   language::Schedule padded = with_padded_stages(kernel, given, has_block_tiles);
@@ -304,6 +171,7 @@ std::vector<StageSketches> thread_space(const Chooser& chooser, const std::vecto
   for (auto& [id, of_stage] : tiles)
     if (of_stage.epilogue && members.contains(of_stage.epilogue->stage))
       of_stage = tiles_of(chooser, id, std::nullopt);
+  std::erase_if(tiles, [](const auto& each) { return each.second.sketches.empty(); });
   const std::set<StageId> taken = taken_stages(tiles, groups);
   std::vector<StageSketches> stages;
   for (const StageId id : graph.stage_of_id) {

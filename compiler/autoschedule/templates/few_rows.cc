@@ -34,8 +34,10 @@ struct FewRows {
 std::optional<FewRows> few_rows_of(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  if (!is_open(graph, id) || !stage.is_reduction() || !may_reassociate(chooser, id))
-    return std::nullopt;
+  const bool is_plain = stage.kind == Stage::Kind::Compute && stage.is_reduction() &&
+                        stage.time_dimension < 0 && stage.role.cell_of < 0 &&
+                        stage.conditions.empty() && reductions_inside(graph, id).empty();
+  if (!is_plain || !may_reassociate(chooser, id)) return std::nullopt;
   const std::optional<Factors> factors = find_factors(graph, id);
   if (!factors) return std::nullopt;
   const AxisId along = stage.reduce.back();
@@ -118,6 +120,10 @@ void write_few_rows(const StageGraph& graph, StageId id, const FewRows& rows,
 }
 
 }  // namespace
+
+bool is_few_rows_product(const Chooser& chooser, StageId id) {
+  return few_rows_of(chooser, id).has_value();
+}
 
 std::vector<Sketch> few_rows_sketches(const Chooser& chooser, StageId id,
                                       const std::optional<Epilogue>& epilogue) {

@@ -9,6 +9,10 @@
 
 namespace kiln::autoschedule {
 
+/// Whether a stage, or a reduction inside of an expression, is the product of at most 16 rows with
+/// many others that lie along the sum too, and the order of that may change.
+bool is_few_rows_product(const Chooser& chooser, StageId id);
+
 /// For CUDA: products of a few rows with many others that lie along the sum too, as those of a
 /// layer with a small batch. A block has all of the few and some of the others, which so are read
 /// once; its threads divide the sum. None where nothing is few, or the order of the sum has to

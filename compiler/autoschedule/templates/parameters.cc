@@ -31,6 +31,8 @@ Parameter tile_parameter(const StageGraph& graph, std::string name, AxisId axis,
   return {std::move(name), std::move(values), preferred};
 }
 
+Parameter block_parameter() { return {"block", {32, 64, 128, 256, 512, 1024}, 256}; }
+
 Parameter parallel_parameter(bool preferred) { return {"parallel", {0, 1}, preferred ? 1 : 0}; }
 
 void parallel_outer(const StageGraph& graph, StepWriter& steps, StageId stage,

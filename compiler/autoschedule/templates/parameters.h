@@ -14,6 +14,8 @@ Parameter lanes_parameter(const StageGraph& graph, AxisId axis, int64_t preferre
 /// `values` as far as a known extent of the axis is so large, and `preferred`.
 Parameter tile_parameter(const StageGraph& graph, std::string name, AxisId axis,
                          std::vector<int64_t> values, int64_t preferred);
+/// "block": threads of a block.
+Parameter block_parameter();
 /// "parallel": 1 for several cores.
 Parameter parallel_parameter(bool preferred);
 

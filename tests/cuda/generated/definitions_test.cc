@@ -181,7 +181,7 @@ void keep(uint64_t seed, const std::string& definition, const std::string& outco
   std::ofstream(fs::path(path).replace_extension(".txt")) << outcome;
 }
 
-/// What nobody scheduled is refused only where blocks meet in a way that no launch orders.
+/// What nobody scheduled is not refused.
 TEST(DefinitionsOnHost, DrawnAtRandomAreEqual) {
   const uint64_t first = fuzz_seed(700'000);
   const int rounds = fuzz_rounds(200);
@@ -220,7 +220,6 @@ TEST(DefinitionsOnHost, DrawnAtRandomAreEqual) {
   std::printf("  %d random definitions: %d compiled, %zu launches\n", rounds, compiled, launches);
   for (const auto& [refusal, count] : refusals)
     std::printf("  %4d refused: %s\n", count, refusal.c_str());
-  // Nobody wrote a step that could be refused.
   EXPECT_EQ(compiled, rounds);
 }
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/recognise/epilogue.h"
+#include "compiler/autoschedule/templates/sketch.h"
+
+namespace kiln::autoschedule {
+
+/// Sketches that schedule other stages beside their own: what is put around what they read, and
+/// what is made of results that are in registers before they are stored.
+struct Tiles {
+  std::vector<Sketch> sketches;
+  std::vector<StageId> paddings;
+  std::optional<Epilogue> epilogue;
+};
+
+/// Of a contraction, also of few rows, a reduction down columns, or one thread an element where
+/// other stages go with it; of others no sketches.
+Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue);
+
+/// By their stages. A stage that is made of two results is the epilogue of the first.
+std::map<StageId, Tiles> tiles_of_stages(const Chooser& chooser, const std::vector<bool>& touched);
+
+}  // namespace kiln::autoschedule
