@@ -60,6 +60,10 @@ const Case kCases[] = {
        S[b, i, j] = sum[k < 70](A[b, i, k] * B[b, k, j])
        C[i, b, j] = S[b, i, j] * c[i] })",
      kDownColumns},
+    {"as_many_bytes_as_there_may_be",
+     R"(kernel k(A: int8[16, 70], B: int8[70, 256]) -> (C: int8[16, 256]) {
+       C[i, j] = sum[k < 70](A[i, k] * B[k, j]) })",
+     kDownColumns},
     {"two_axes_of_a_few",
      R"(kernel k(A: float32[2, 3, 70], B: float32[70, 40]) -> (C: float32[2, 40, 3]) {
        S: float32[2, 3, 40]
@@ -76,6 +80,8 @@ TEST_P(FewRows, DivideTheSum) {
   EXPECT_EQ(space.stages().at(0).sketches.at(0).name, GetParam().sketch);
   const ir::Kernel loops = gpu_loops(text);
   EXPECT_EQ(gpu_difference(text, loops, GetParam().sizes), "") << ir::print(loops);
+  // 16 x 128 results would be more threads than a block may have.
+  EXPECT_EQ(ir::print(loops).find("threadIdx.x in 0..2048"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FewRows, ::testing::ValuesIn(kCases),

@@ -72,13 +72,16 @@ Columns columns_for(const Chooser& chooser, StageId id) {
   while (length && columns.lanes > 1 && columns.vectors > kFewestVectors &&
          *length / (columns.vectors * columns.lanes) * others < multiprocessors * 3 / 4)
     columns.vectors /= 2;
+  // A thread has a result in the end.
+  const int64_t few = constant_extent_of(graph, columns.few).value_or(1);
+  while (columns.vectors > 1 && few * columns.vectors * columns.lanes > kThreads)
+    columns.vectors /= 2;
   columns.rows = kThreads / columns.vectors;
   // The rows of one axis are divided.
   const int64_t rows = constant_extent(graph, stage.reduce[0]).value_or(kThreads * kRowsOfThread);
   while (columns.rows > kRowsOfThread && rows < columns.rows * kRowsOfThread)
     columns.rows /= 2;
-  const int64_t bytes_of_row = constant_extent_of(graph, columns.few).value_or(1) *
-                               columns.vectors * columns.lanes * size_of(stage.types[0]);
+  const int64_t bytes_of_row = few * columns.vectors * columns.lanes * size_of(stage.types[0]);
   while (columns.rows > 1 && columns.rows * bytes_of_row > kSharedOfBlock)
     columns.rows /= 2;
   return columns;
