@@ -67,6 +67,18 @@ TEST(ChooseGpuElements, WhatWouldBeLongWrittenOutIsStored) {
   EXPECT_EQ(stored_between(definition + "}"), 1);
 }
 
+// What is named once grows no longer, however much it reads itself.
+TEST(ChooseGpuElements, ALongStageThatIsNamedOnceIsNotStored) {
+  std::string sum = "X[i]";
+  for (int i = 1; i < 70; ++i)
+    sum += fmt::format(" + X[i + {}]", i);
+  EXPECT_EQ(stored_between(fmt::format("kernel k(X: float32[200]) -> (Y: float32[64]) {{\n"
+                                       "  T: float32[64]\n  T[i] = {}\n"
+                                       "  Y[i] = max(T[i], 0.0)\n}}",
+                                       sum)),
+            0);
+}
+
 TEST(ChooseGpuElements, WhatIsReadAtOtherPlacesOrByTwoIsStored) {
   EXPECT_EQ(stored_between(R"(kernel k(X: float32[66]) -> (Y: float32[64]) {
   T: float32[66]

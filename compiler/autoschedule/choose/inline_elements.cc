@@ -15,8 +15,8 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Reads of an expression that is written out: names of one element that name others are as many as
-// their product.
+// Reads of an expression in which an element is written out several times: names of one that name
+// others are as many as their product.
 constexpr size_t kMostReads = 64;
 
 /// Whether each iteration of the reader is at another element.
@@ -34,8 +34,8 @@ bool reads_each_element_once(const StageGraph& graph, StageId id, StageId reader
   std::erase_if(reads,
                 [&](const ir::Expr& read) { return ir::as<ir::TensorRead>(read)->stage != id; });
   if (reads.empty() || (allowed == Reads::Once && reads.size() > 1)) return false;
-  const size_t own = reads_written_out(graph, id).size();
-  if (all + reads.size() * own > kMostReads) return false;
+  if (reads.size() > 1 && all + reads.size() * reads_written_out(graph, id).size() > kMostReads)
+    return false;
   return moves_with_each_loop(graph, graph[reader], *ir::as<ir::TensorRead>(reads[0])) &&
          std::ranges::all_of(reads,
                              [&](const ir::Expr& read) { return ir::equal_trees(read, reads[0]); });
@@ -60,8 +60,7 @@ OpenSchedule with_inline_elements(const language::Kernel& kernel, OpenSchedule g
   StageGraph graph = graph_of(kernel, given);
   std::vector<StageId> found;
   // What reads is inline before what it reads, and both have one reader then.
-  const std::vector<StageId> order = graph.order;
-  for (auto id = order.rbegin(); id != order.rend(); ++id) {
+  for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
     if (!can_be_inline(graph, *id, reads)) continue;
     graph.stages[*id].attach.kind = schedule::Attach::Kind::Inline;
     found.push_back(*id);
