@@ -37,8 +37,8 @@ class SketchSpace {
  private:
   const autoschedule::OpenSchedule given_;
   std::unique_ptr<schedule::StageGraph> graph_;
-  std::unique_ptr<schedule::StageGraph>
-      seen_;  // by sketches for threads: all that is inline written out
+  // What sketches for threads are chosen by: all that is inline is written out.
+  std::unique_ptr<schedule::StageGraph> seen_;
   std::vector<autoschedule::StageSketches> stages_;
 };
 

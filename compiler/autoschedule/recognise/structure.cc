@@ -216,6 +216,14 @@ bool is_near(const StageGraph& graph, const Stage& stage, AxisId axis) {
   return any_read(stage, moves) && !any_read(stage, moves_far);
 }
 
+bool is_plain_reduction(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  return stage.kind == Stage::Kind::Compute && stage.is_reduction() && stage.bodies.size() == 1 &&
+         stage.time_dimension < 0 && stage.role.cell_of < 0 && stage.conditions.empty() &&
+         !has_dependent_extents(graph, id) && !has_indirect_reads(stage) &&
+         reductions_inside(graph, id).empty();
+}
+
 bool has_vectors_along_data(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const std::vector<AxisId> columns = columns_of(stage);

@@ -57,6 +57,10 @@ bool is_used_inside(const StageGraph& graph, StageId stage, AxisId axis);
 /// Whether the extent of a reduction axis depends on another axis or on data.
 bool has_dependent_extents(const StageGraph& graph, StageId stage);
 
+/// Whether the stage is the reduction of one value and no more: of extents and at places that do
+/// not depend on data, everywhere, outside of scans.
+bool is_plain_reduction(const StageGraph& graph, StageId stage);
+
 /// Whether an index of a read depends on data, as in a gather.
 bool has_indirect_reads(const Stage& stage);
 

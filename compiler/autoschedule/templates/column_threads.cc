@@ -16,6 +16,7 @@
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -100,19 +101,11 @@ void write_columns(const StageGraph& graph, StageId id, const Columns& columns,
   const std::vector<AxisId> few = axes_for(graph, id, epilogue, columns.few);
   const auto [tiles, column] = steps.split(stored, blocks.back(), columns.vectors * columns.lanes);
   blocks.back() = tiles;
-  steps.reorder(stored, joined({blocks, few, {column}}));
-  const AxisId block = steps.fuse(stored, blocks);
-  steps.bind(stored, block, "blockIdx.x");
-  const AxisId result = steps.fuse(stored, joined({few, {column}}));
-  steps.bind(stored, result, "threadIdx.x");
-  if (epilogue) {
-    steps.set_scope(id, "local");
-    steps.compute_at(id, stored, result);
-  }
+  const AxisId block = bind_results_of_block(steps, id, epilogue, blocks, joined({few, {column}}));
   // The sums of a thread, then their copy in shared memory.
   const auto [sums, sums_axes] = steps.cache_write(parts, "local");
   steps.compute_at(parts, stored, block);
-  /// Of the axes of the parts, or of their sums: the part, the data but what is few, and that.
+  // Of the axes of the parts, or of their sums: the part, the data but what is few, and that.
   const auto axes_as = [&](const std::vector<AxisId>& all, bool wants_few) {
     std::vector<AxisId> wanted;
     if (!wants_few) wanted.push_back(all[0]);
@@ -150,13 +143,8 @@ void write_columns(const StageGraph& graph, StageId id, const Columns& columns,
 bool is_column_reduction(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  if (stage.kind != Stage::Kind::Compute || !stage.is_reduction() || stage.data.empty() ||
-      stage.bodies.size() != 1 || stage.time_dimension >= 0 || stage.role.cell_of >= 0 ||
-      !stage.conditions.empty() || !may_reassociate(chooser, id) ||
-      has_dependent_extents(graph, id) || has_indirect_reads(stage) ||
-      !reductions_inside(graph, id).empty()) {
+  if (!is_plain_reduction(graph, id) || stage.data.empty() || !may_reassociate(chooser, id))
     return false;
-  }
   const AxisId last = stage.data.back();
   if (constant_extent_of(graph, stage.reduce).value_or(kFewestRows) < kFewestRows ||
       constant_extent(graph, last).value_or(ir::kWarp) < ir::kWarp) {

@@ -12,6 +12,7 @@
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/stage_schedules.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -34,10 +35,7 @@ struct FewRows {
 std::optional<FewRows> few_rows_of(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  const bool is_plain = stage.kind == Stage::Kind::Compute && stage.is_reduction() &&
-                        stage.time_dimension < 0 && stage.role.cell_of < 0 &&
-                        stage.conditions.empty() && reductions_inside(graph, id).empty();
-  if (!is_plain || !may_reassociate(chooser, id)) return std::nullopt;
+  if (!is_plain_reduction(graph, id) || !may_reassociate(chooser, id)) return std::nullopt;
   const std::optional<Factors> factors = find_factors(graph, id);
   if (!factors) return std::nullopt;
   const AxisId along = stage.reduce.back();
@@ -84,16 +82,8 @@ void write_few_rows(const StageGraph& graph, StageId id, const FewRows& rows,
   std::vector<AxisId> blocks = joined({own(rows.batch), own(rows.many)});
   const auto [tiles, row] = steps.split(stored, blocks.back(), rows.rows);
   blocks.back() = tiles;
-  const std::vector<AxisId> results = joined({own(rows.few), {row}});
-  steps.reorder(stored, joined({blocks, results}));
-  const AxisId block = steps.fuse(stored, blocks);
-  const AxisId result = steps.fuse(stored, results);
-  steps.bind(stored, block, "blockIdx.x");
-  steps.bind(stored, result, "threadIdx.x");
-  if (epilogue) {
-    steps.set_scope(id, "local");
-    steps.compute_at(id, stored, result);
-  }
+  const AxisId block =
+      bind_results_of_block(steps, id, epilogue, blocks, joined({own(rows.few), {row}}));
   // The sums of a thread, then their copy in shared memory.
   const auto [sums, sums_axes] = steps.cache_write(parts, "local");
   steps.compute_at(parts, stored, block);

@@ -62,6 +62,13 @@ void bind_results(const StageGraph& graph, StepWriter& steps, StageId stage,
                   const std::optional<Epilogue>& epilogue, const std::optional<WindowLines>& lines,
                   int64_t block);
 
+/// Of a sum whose parts the threads of a block have: a thread for each of the block's results,
+/// which adds the parts up and does what the epilogue says. The loops `blocks` and `results` are
+/// all of the epilogue, or else of the stage. Returns the loop over blocks.
+AxisId bind_results_of_block(StepWriter& steps, StageId stage,
+                             const std::optional<Epilogue>& epilogue,
+                             const std::vector<AxisId>& blocks, const std::vector<AxisId>& results);
+
 /// How many columns are a block that runs through all rows: kRunBytes, but blocks enough for some
 /// cores. Nothing when there are too few columns for vectors.
 std::optional<int64_t> columns_of_block(const Chooser& chooser, StageId stage, AxisId axis);

@@ -136,4 +136,20 @@ void bind_results(const StageGraph& graph, StepWriter& steps, StageId id,
     steps.unroll(sums, axis);
 }
 
+AxisId bind_results_of_block(StepWriter& steps, StageId id, const std::optional<Epilogue>& epilogue,
+                             const std::vector<AxisId>& blocks,
+                             const std::vector<AxisId>& results) {
+  const StageId stored = epilogue ? epilogue->stage : id;
+  steps.reorder(stored, joined({blocks, results}));
+  const AxisId block = steps.fuse(stored, blocks);
+  const AxisId result = steps.fuse(stored, results);
+  steps.bind(stored, block, "blockIdx.x");
+  steps.bind(stored, result, "threadIdx.x");
+  if (epilogue) {
+    steps.set_scope(id, "local");
+    steps.compute_at(id, stored, result);
+  }
+  return block;
+}
+
 }  // namespace kiln::autoschedule
