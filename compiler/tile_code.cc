@@ -58,9 +58,10 @@ std::string kind_of(const tile::Program& program) {
     if (loop == nullptr) continue;
     for (const tile::Instruction& inner : loop->body) {
       if (std::holds_alternative<tile::Window>(inner.what)) kind = "convolution";
-      if (!std::holds_alternative<tile::Mma>(inner.what)) continue;
+      const auto* mma = std::get_if<tile::Mma>(&inner.what);
+      if (mma == nullptr) continue;
+      if (mma->in_tf32) return fmt::format("{} in tf32", kind);
       const DType type = program.values[inner.operands[0]].element;
-      if (type == DType::Float32) return fmt::format("{} in tf32", kind);
       return fmt::format("{} of {}-bit {}", kind, 8 * size_of(type),
                          is_float(type) ? "floats" : "integers");
     }

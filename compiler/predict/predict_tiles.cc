@@ -23,6 +23,9 @@ using language::Operator;
 using tile::Instruction;
 using tile::ValueId;
 
+// Instructions for each multiply-add of float32, as tileiras (13.5) makes them: attentions have 1.3
+// to 1.65 in their main loops.
+constexpr double kInstructionsEach = 1.45;
 // Elements that instructions compute which start in a cycle.
 constexpr double kLanes = autoschedule::kSchedulers * kWarp;
 // Of exponentials, roots, divisions and the like (CUDA C++ programming guide, throughput of native
@@ -36,11 +39,13 @@ struct TileWork {
   double products = 0;   // of 16-bit factors; one of fewer bits counts as a part
   double functions = 0;  // elements
   double elements = 0;
+  double multiply_adds = 0;  // of float32, which no tensor core does
 
   void add(const TileWork& other, double times) {
     products += other.products * times;
     functions += other.functions * times;
     elements += other.elements * times;
+    multiply_adds += other.multiply_adds * times;
   }
 };
 
@@ -86,12 +91,17 @@ class Tiles {
     work.elements += static_cast<double>(type.count());
   }
 
-  void add(const tile::Mma&, const Instruction& each, TileWork& work) const {
+  void add(const tile::Mma& mma, const Instruction& each, TileWork& work) const {
     const tile::TileType& a = operand(each, 0);
+    const auto products = static_cast<double>(a.count() * operand(each, 1).shape[1]);
+    if (a.element == DType::Float32 && !mma.in_tf32) {
+      work.multiply_adds += products;
+      return;
+    }
     const double share = static_cast<double>(size_of(a.element)) / 2;
     // Fewer rows are multiplied by single warps.
     const double speed = a.shape[0] < kWarpgroupRows ? machine_.warp_share : 1;
-    work.products += static_cast<double>(a.count() * operand(each, 1).shape[1]) * share / speed;
+    work.products += products * share / speed;
   }
   void add(const tile::Apply& apply, const Instruction& each, TileWork& work) {
     add_elements(result(each), work);
@@ -191,8 +201,9 @@ Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> 
   const bool stays = bytes <= static_cast<double>(machine.l2_size);
   return prediction_of(
       {{"tensor cores", turns * work.products / static_cast<double>(machine.matrix_lanes)},
+       {"multiply-adds", turns * work.multiply_adds / static_cast<double>(machine.float_lanes)},
        {"functions", turns * work.functions / kFunctionLanes},
-       {"issue", turns * work.elements / kLanes},
+       {"issue", turns * (work.elements + work.multiply_adds * kInstructionsEach) / kLanes},
        {"memory", stays ? 0 : bytes / (machine.memory_bytes * multiprocessors)},
        {"launches", autoschedule::kLaunchSeconds * machine.gigahertz * 1e9, true}},
       machine.gigahertz);

@@ -7,13 +7,9 @@
 #include "compiler/tile/attention.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numbers>
 
-#include <fmt/ranges.h>
-
-#include "compiler/tile/contraction.h"
 #include "compiler/tile/find_attention.h"
 #include "compiler/tile/part_sizes.h"
 #include "compiler/tile/program_writer.h"
@@ -23,21 +19,6 @@ namespace {
 
 using namespace language;
 
-constexpr int64_t kMostDepth = 256;  // of what a query, or a value, has; a block holds all of it
-
-constexpr std::array<std::string_view, 9> kArchitectures = {
-    "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"};
-
-/// All of an axis in one part.
-int64_t whole_step(const ElementFinder& finder, const Definition& definition, language::AxisId axis,
-                   std::string_view what) {
-  const Extent extent = finder.extent_of(definition.axes[axis].extent);
-  if (extent.size >= 0) refuse_form("the call says how many numbers {} has", what);
-  if (extent.constant > kMostDepth)
-    refuse_form("{} has {} numbers, and a block holds {}", what, extent.constant, kMostDepth);
-  return shortened(kMostDepth, extent_or_guess(definition, finder, axis));
-}
-
 class AttentionWriter {
  public:
   AttentionWriter(const Kernel& kernel, const AttentionShape& shape)
@@ -45,14 +26,14 @@ class AttentionWriter {
         finder_(kernel.definition),
         found_(finder_.find()),
         shape_(shape),
-        width_(whole_step(finder_, definition_, found_.column, "a value")),
-        depth_(whole_step(finder_, definition_, found_.depth, "a query")),
+        width_(whole_step(definition_, finder_, found_.column, "a value")),
+        depth_(whole_step(definition_, finder_, found_.depth, "a query")),
         writer_(kernel, finder_) {}
 
   Program run() {
     for (const language::AxisId axis : found_.axes)
       writer_.add_axis(axis, step_of(axis));
-    writer_.add_axis(found_.depth, depth_);
+    if (is_whole()) writer_.add_axis(found_.depth, depth_);
     writer_.end_blocks();
     const Sheet sheet{{found_.row}, found_.column, [&] { return write_sum(); }};
     const ValueId result = writer_.value_of(sheet, finder_.compute_of(found_.output).bodies[0],
@@ -62,6 +43,8 @@ class AttentionWriter {
   }
 
  private:
+  /// Whether what a query and a key have is multiplied at once.
+  bool is_whole() const { return shape_.depth == 0 || shape_.depth >= depth_; }
   int64_t step_of(language::AxisId axis) const {
     if (axis == found_.row) return shape_.queries;
     return axis == found_.column ? width_ : 1;
@@ -79,7 +62,7 @@ class AttentionWriter {
   /// The weighted sum of the values. Parts of the keys that each query sees all of come first, so
   /// that nothing is asked of these.
   ValueId write_sum() {
-    query_ = writer_.load(found_.query, {found_.row, found_.depth}, {shape_.queries, depth_});
+    if (is_whole()) query_ = load_query(depth_);
     std::vector<ValueId> state = {constant(kNone, {shape_.queries, 1}),
                                   constant(0, {shape_.queries, 1}),
                                   constant(0, {shape_.queries, width_})};
@@ -167,13 +150,32 @@ class AttentionWriter {
     return {higher, whole, mma(weights, values, faded)};
   }
 
+  ValueId load_query(int64_t depth) {
+    return writer_.load(found_.query, {found_.row, found_.depth}, {shape_.queries, depth});
+  }
+  ValueId load_keys(int64_t depth) {
+    return writer_.load(found_.keys, {found_.depth, found_.key}, {depth, shape_.keys});
+  }
+
+  /// Of queries and keys.
+  ValueId write_products() {
+    const auto none = [&] { return constant(0, {shape_.queries, shape_.keys}); };
+    if (is_whole()) {
+      const ValueId keys = load_keys(depth_);
+      return mma(query_, keys, none());
+    }
+    writer_.add_axis(found_.depth, shape_.depth);
+    For loop;
+    loop.axes = {writer_.number_of(found_.depth)};
+    const auto part = [&](std::span<const ValueId> carried) -> std::vector<ValueId> {
+      return {mma(load_query(shape_.depth), load_keys(shape_.depth), carried[0])};
+    };
+    return writer_.loop(std::move(loop), {none()}, part)[0];
+  }
+
   /// -inf beyond the last key, and where a query does not see one.
   ValueId write_scores() {
-    const Sheet sheet{{found_.row}, found_.key, [&] {
-                        const ValueId keys = writer_.load(found_.keys, {found_.depth, found_.key},
-                                                          {depth_, shape_.keys});
-                        return mma(query_, keys, constant(0, {shape_.queries, shape_.keys}));
-                      }};
+    const Sheet sheet{{found_.row}, found_.key, [&] { return write_products(); }};
     const auto& [expr, renamed] = found_.scores;
     if (!is_masked_)
       return writer_.value_of(sheet, found_.seen ? found_.seen->score : expr, renamed);
@@ -196,7 +198,7 @@ class AttentionWriter {
   const int64_t width_;
   const int64_t depth_;
   ProgramWriter writer_;
-  ValueId query_ = 0;
+  ValueId query_ = 0;       // where it is whole
   bool is_masked_ = false;  // in the loop that is written: some keys are not seen by all
 };
 
@@ -210,44 +212,6 @@ bool is_attention(const Kernel& kernel) {
     // Why it is not done on tiles is no question here.
   }
   return finder.has_weights();
-}
-
-std::vector<AttentionShape> attention_shapes(const Kernel& kernel, std::string_view arch) {
-  if (std::ranges::count(kArchitectures, arch) == 0)
-    refuse_form("Tile IR is used for {}, not for {}", fmt::join(kArchitectures, ", "), arch);
-  const Definition& definition = kernel.definition;
-  AttentionFinder finder(definition);
-  const Attention found = finder.find();
-  const int64_t deepest = std::max(whole_step(finder, definition, found.column, "a value"),
-                                   whole_step(finder, definition, found.depth, "a query"));
-  const auto extent_of = [&](language::AxisId axis) {
-    return extent_or_guess(definition, finder, axis);
-  };
-  double rows = 1;  // of all queries
-  for (const language::AxisId axis : found.axes)
-    if (axis != found.column) rows *= static_cast<double>(extent_of(axis));
-  const bool is_deep = deepest > 128;
-  std::vector<AttentionShape> shapes;
-  const bool has_warpgroups = std::ranges::count(product_architectures(), arch) > 0;
-  if (has_warpgroups) {
-    // Parts that are written out (tileiras 13.5) have too few registers where they are long.
-    const bool is_short = extent_of(found.key) < kFewParts * 128;
-    if (rows >= kFewBlocks * 128) shapes.push_back({128, is_deep || is_short ? 64 : 128, 8});
-    shapes.push_back({64, is_deep || is_short ? 64 : 128, 0});
-    shapes.push_back({64, is_deep ? 32 : 64, 0});
-  } else if (is_deep) {
-    shapes = {{64, 32, 8}, {32, 32, 0}};
-  } else {
-    shapes = {{64, 64, 0}, {32, 64, 0}};
-  }
-  for (AttentionShape& shape : shapes) {
-    shape.keys = shortened(shape.keys, extent_of(found.key));
-    const int64_t queries = shortened(shape.queries, extent_of(found.row));
-    if (queries < shape.queries) shape.warps = 0;
-    shape.queries = queries;
-  }
-  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
-  return shapes;
 }
 
 Program attention(const Kernel& kernel, const AttentionShape& shape) {

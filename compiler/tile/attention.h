@@ -8,12 +8,13 @@
 
 namespace kiln::tile {
 
-/// How a block computes an attention: so many queries, so many keys at once, and by how many warps
-/// (0: what the assembler thinks best).
+/// How a block computes an attention: so many queries, so many keys at once, by how many warps (0:
+/// what the assembler thinks best), and so many numbers of a query and a key at once (0: all).
 struct AttentionShape {
   int64_t queries = 128;
   int64_t keys = 128;
   int warps = 8;
+  int64_t depth = 0;
   bool operator==(const AttentionShape&) const = default;
 };
 

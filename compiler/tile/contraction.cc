@@ -67,8 +67,8 @@ class ContractionWriter {
   }
 
   ValueId write_sum() {
-    const TileType type{sum_type_of(definition_.type_of(product_.rows.tensor)),
-                        {shape_.rows, shape_.columns}};
+    const DType factor = definition_.type_of(product_.rows.tensor);
+    const TileType type{sum_type_of(factor), {shape_.rows, shape_.columns}};
     const ValueId zero = writer_.constant(0, type);
     For loop;
     for (const language::AxisId axis : product_.sums) {
@@ -79,7 +79,8 @@ class ContractionWriter {
       const ValueId a = load_rows();
       const ValueId b = writer_.load(product_.columns, {product_.sum(), product_.column},
                                      {shape_.steps, shape_.columns});
-      return {writer_.add({.what = Mma{}, .operands = {a, b, carried[0]}, .results = {}}, type)};
+      const Mma mma{.in_tf32 = factor == DType::Float32};
+      return {writer_.add({.what = mma, .operands = {a, b, carried[0]}, .results = {}}, type)};
     };
     return writer_.loop(std::move(loop), {zero}, body)[0];
   }

@@ -15,6 +15,9 @@ namespace {
 
 constexpr int kMostCompared = 10'000;  // expressions
 
+/// Of these, queries, keys and weights are multiplied.
+bool is_attended(DType type) { return ir::is_short_float(type) || type == DType::Float32; }
+
 bool is_plain(const Reduction& reduction, Combiner combiner) {
   return reduction.combiner == combiner && reduction.sources.size() == 1 &&
          reduction.axes.size() == 1 && !reduction.condition && reduction.init.empty();
@@ -58,11 +61,12 @@ void AttentionFinder::look_at_reduction(const Reduction& sum, DType type, const 
   for (const size_t side : {0, 1}) {
     if (!is_weight({product->operands[side], renamed})) continue;
     has_weights_ = true;
-    if (!ir::is_short_float(weight_))
-      refuse_form("its weights are multiplied as {}, and not as a float of 16 bits", weight_);
+    if (!is_attended(weight_))
+      refuse_form("its weights are multiplied as {}, and not as a float of 16 or 32 bits", weight_);
     attention_.values = factor_of(product->operands[1 - side], renamed);
     const DType values = definition_.type_of(attention_.values.tensor);
     if (values != weight_) refuse_form("its weights are {} and its values {}", weight_, values);
+    if (attention_.values.in_tf32) refuse_form("its values are tf32(), its weights are not");
     return;
   }
   refuse_form("it has no sum of weights");
@@ -162,9 +166,10 @@ bool AttentionFinder::are_same(Place a, Place b) {
 void AttentionFinder::set_scores() {
   ProductFinder finder(definition_);
   Product product = finder.find_factors(attention_.scores.expr, attention_.scores.renamed);
-  if (!ir::is_short_float(definition_.type_of(product.rows.tensor)))
-    refuse_form("its queries are {}, and no float of 16 bits",
-                definition_.type_of(product.rows.tensor));
+  const DType queries = definition_.type_of(product.rows.tensor);
+  if (!is_attended(queries))
+    refuse_form("its queries are {}, and no float of 16 or 32 bits", queries);
+  if (product.rows.in_tf32) refuse_form("its scores are products of tf32()");
   if (product.sums.size() != 1) refuse_form("its scores are sums over several axes");
   attention_.depth = product.sums[0];
   if (product.rows.has(attention_.key)) std::swap(product.rows, product.columns);

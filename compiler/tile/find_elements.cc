@@ -95,24 +95,21 @@ void ElementFinder::require_from_zero(language::AxisId axis) const {
 }
 
 /// A factor whose indices are an axis each.
-Element ElementFinder::plain_factor(const FactorRead& read) const {
-  Element element{read.tensor, {}, {}};
+void ElementFinder::set_plain_axes(Element& element, const FactorRead& read) const {
   const std::vector<ExprId> shape = definition_.shape_of(read.tensor);
   for (size_t d = 0; d < shape.size(); ++d)
     add_axis(element, *read.indices[d].axis(), shape[d]);
   if (element.axes.empty()) refuse_form("it reads a tensor without dimensions");
-  return element;
 }
 
-/// A factor as it stands in a sum: a short element in the type of the sum.
+/// A factor as it stands in a sum: an element in the type of the sum.
 Element ElementFinder::factor_of(ExprId expr, const Renamed& renamed) const {
   Substituted axes;
   for (const auto& [own, axis] : renamed)
     axes[own] = AffineIndex{{{axis, 1}}, 0};
   std::optional<FactorRead> read = find_factor(definition_, expr, axes);
   const DType type = read ? definition_.type_of(read->tensor) : DType::Bool;
-  const bool is_tensor_float = type == DType::Float32 && read->is_tensor_float;
-  if (!(is_factor_float(type) || is_factor_int(type) || is_tensor_float) ||
+  if (!(is_factor_float(type) || is_factor_int(type) || type == DType::Float32) ||
       definition_.expressions[expr].type != sum_type_of(type)) {
     refuse_form("{}", kNoProduct);
   }
@@ -121,9 +118,11 @@ Element ElementFinder::factor_of(ExprId expr, const Renamed& renamed) const {
       require_from_zero(axis);
   }
   const auto is_axis = [](const AffineIndex& index) { return index.axis().has_value(); };
-  if (read->inside.empty() && std::ranges::all_of(read->indices, is_axis))
-    return plain_factor(*read);
-  Element element{read->tensor, {}, {}};
+  Element element{read->tensor, {}, {}, type == DType::Float32 && read->in_tf32};
+  if (read->inside.empty() && std::ranges::all_of(read->indices, is_axis)) {
+    set_plain_axes(element, *read);
+    return element;
+  }
   for (const AffineIndex& index : read->indices) {
     for (const auto& [axis, factor] : index.factors)
       if (!element.has(axis)) element.axes.push_back(axis);

@@ -21,6 +21,7 @@ struct Element {
   language::TensorId tensor;
   std::vector<language::AxisId> axes;
   std::optional<FactorRead> window;
+  bool in_tf32 = false;  // of float32, what tf32() leaves is read
 
   bool has(language::AxisId axis) const;
 };
@@ -74,7 +75,7 @@ class ElementFinder {
  private:
   void look_at_cast(const language::CastTo& cast, DType type, const Renamed& renamed);
   double look_at_place(language::ExprId expr, const Renamed& renamed);
-  Element plain_factor(const FactorRead& read) const;
+  void set_plain_axes(Element& element, const FactorRead& read) const;
   void require_from_zero(language::AxisId axis) const;
   void add_axis(Element& element, language::AxisId axis, language::ExprId extent) const;
 

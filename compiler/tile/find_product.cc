@@ -16,6 +16,8 @@ Product ProductFinder::find() {
   product_.axes = compute_of(product_.output).axes;
   look_at(compute_of(product_.output).bodies[0], same_names(product_.axes));
   if (!has_sum_) refuse_form("{}", kNoProduct);
+  const bool is_float32 = definition_.type_of(product_.rows.tensor) == DType::Float32;
+  if (is_float32 && !product_.rows.in_tf32) refuse_form("{}", kNoProduct);
   set_sides();
   return std::move(product_);
 }
@@ -45,6 +47,8 @@ void ProductFinder::look_at_reduction(const Reduction& sum, DType type, const Re
   const DType columns = definition_.type_of(product_.columns.tensor);
   if (rows != columns && !(is_factor_int(rows) && is_factor_int(columns)))
     refuse_form("its factors have two types");
+  if (product_.rows.in_tf32 != product_.columns.in_tf32)
+    refuse_form("one of its factors alone is tf32()");
 }
 
 /// What is cut into tiles is what lies side by side in a window, else the longest axis.

@@ -41,7 +41,7 @@ class FactorFinder {
     }
     if (const auto* operation = std::get_if<Operation>(&node)) {
       if (operation->op == Operator::Tf32) {
-        is_tensor_float_ = true;
+        in_tf32_ = true;
         return find(operation->operands[0], axes);
       }
       const bool is_choice =
@@ -66,7 +66,7 @@ class FactorFinder {
         return type == placeholder->type || type == sum_type_of(placeholder->type);
       };
       if (!std::ranges::all_of(types_, is_exact)) return std::nullopt;
-      return FactorRead{read->tensor, std::move(indices), std::move(inside_), is_tensor_float_};
+      return FactorRead{read->tensor, std::move(indices), std::move(inside_), in_tf32_};
     }
     const auto* compute = std::get_if<Compute>(&stage);
     if (compute == nullptr || compute->bodies.size() != 1) return std::nullopt;
@@ -140,7 +140,7 @@ class FactorFinder {
   const Definition& definition_;
   std::vector<AffineIndex> inside_;
   std::vector<DType> types_;  // of the casts
-  bool is_tensor_float_ = false;
+  bool in_tf32_ = false;
 };
 
 class WindowCheck {

@@ -27,7 +27,7 @@ struct FactorRead {
   language::TensorId tensor;
   std::vector<AffineIndex> indices;
   std::vector<AffineIndex> inside;
-  bool is_tensor_float = false;  // what tf32() leaves of it
+  bool in_tf32 = false;  // what tf32() leaves of it
 };
 
 /// The element that a factor of a sum is, in the type `sum`, through stages that are padded or

@@ -209,10 +209,10 @@ class Interpreter {
     });
   }
 
-  /// As tensor cores read it: for good, since a tile in float32 that is a factor has no other use.
-  const Elements& factor(const Instruction& each, size_t i) {
+  /// As tensor cores read it: for good, since a tile in float32 that they read has no other use.
+  const Elements& factor(const Mma& mma, const Instruction& each, size_t i) {
     Elements& tile = operand(each, i);
-    if (program_.values[each.operands[i]].element != DType::Float32) return tile;
+    if (!mma.in_tf32) return tile;
     for (double& element : tile) {
       const Scalar whole = scalar_of(DType::Float32, element);
       element = number_of(language::apply_operator(language::Operator::Tf32, {&whole, 1}));
@@ -220,9 +220,9 @@ class Interpreter {
     return tile;
   }
 
-  void run_one(const Mma&, const Instruction& each) {
-    const Elements& a = factor(each, 0);
-    const Elements& b = factor(each, 1);
+  void run_one(const Mma& mma, const Instruction& each) {
+    const Elements& a = factor(mma, each, 0);
+    const Elements& b = factor(mma, each, 1);
     Elements sums = operand(each, 2);
     const std::vector<int64_t>& shape = program_.values[each.operands[0]].shape;
     const auto rows = static_cast<size_t>(shape[0]);

@@ -214,8 +214,8 @@ class Parser {
     if (reader_.accept("broadcast")) return read_shaped(names[0], Broadcast{});
     const Token at = reader_.take();
     Instruction instruction;
-    if (at.text == "mma") {
-      instruction.what = Mma{};
+    if (at.text == "mma" || at.text == "mma_tf32") {
+      instruction.what = Mma{.in_tf32 = at.text != "mma"};
     } else if (at.text == "reduce") {
       instruction.what = read_reduce();
     } else if (const auto function = language::find_operator(at.text)) {

@@ -11,6 +11,15 @@ int64_t shortened(int64_t step, int64_t extent) {
   return std::min(step, std::max(kLeast, needed));
 }
 
+int64_t whole_step(const language::Definition& definition, const ElementFinder& finder,
+                   language::AxisId axis, std::string_view what) {
+  const Extent extent = finder.extent_of(definition.axes[axis].extent);
+  if (extent.size >= 0) refuse_form("the call says how many numbers {} has", what);
+  if (extent.constant > kMostWhole)
+    refuse_form("{} has {} numbers, and a block holds {}", what, extent.constant, kMostWhole);
+  return shortened(kMostWhole, extent_or_guess(definition, finder, axis));
+}
+
 int64_t extent_or_guess(const language::Definition& definition, const ElementFinder& finder,
                         language::AxisId axis) {
   const Extent found = finder.extent_of(definition.axes[axis].extent);

@@ -82,8 +82,8 @@ class Printer {
   void print(const Store& store, const Instruction& each) {
     line("store v{}[{}] = t{}", store.view, places(store.at), each.operands[0]);
   }
-  void print(const Mma&, const Instruction& each) {
-    line("{} = mma {}", result(each), values(each.operands));
+  void print(const Mma& mma, const Instruction& each) {
+    line("{} = {} {}", result(each), mma.in_tf32 ? "mma_tf32" : "mma", values(each.operands));
   }
   void print(const Apply& apply, const Instruction& each) {
     line("{} = {} {}", result(each), language::row_of(apply.function).spelling,

@@ -112,9 +112,11 @@ struct Store {  // a tile
   std::vector<AxisId> at;
   bool operator==(const Store&) const = default;
 };
-/// a[m, k], b[k, n], c[m, n] -> c + a b; floats are added in the GPU's own order. Of factors in
-/// float32 it reads what tf32() leaves; they are tiles of inputs, of no other use.
+/// a[m, k], b[k, n], c[m, n] -> c + a b; floats are added in the GPU's own order. Factors in
+/// float32 are multiplied as they are, by no tensor core; or `in_tf32`, which reads of them what
+/// tf32() leaves: they are tiles of inputs then, of no other use.
 struct Mma {
+  bool in_tf32 = false;
   bool operator==(const Mma&) const = default;
 };
 struct Apply {  // element by element; of exp2 what would be subnormal is 0

@@ -6,11 +6,13 @@
 namespace kiln::tile {
 namespace {
 
-TileType type_of_mma(const Program& program, const Instruction& mma) {
-  require_operands(mma, "mma", 3);
-  const TileType& a = type_of_operand(program, mma, 0);
-  const TileType& b = type_of_operand(program, mma, 1);
-  const TileType& c = type_of_operand(program, mma, 2);
+TileType type_of_mma(const Program& program, const Mma& mma, const Instruction& each) {
+  require_operands(each, "mma", 3);
+  const TileType& a = type_of_operand(program, each, 0);
+  const TileType& b = type_of_operand(program, each, 1);
+  const TileType& c = type_of_operand(program, each, 2);
+  if (mma.in_tf32 && a.element != DType::Float32)
+    refuse_program("mma reads tf32 of tiles of float32, not of {}", text(a));
   const bool are_ints = is_factor_int(a.element) && is_factor_int(b.element);
   const bool is_float_factor = is_factor_float(a.element) || a.element == DType::Float32;
   const bool are_factors = are_ints || (is_float_factor && a.element == b.element);
@@ -77,8 +79,9 @@ TileType result_type(const Program& program, const Instruction& instruction) {
     return type_of_apply(program, *apply, instruction);
   if (const auto* reduce = std::get_if<Reduce>(&instruction.what))
     return type_of_reduce(program, *reduce, instruction);
-  KILN_CHECK(std::holds_alternative<Mma>(instruction.what));
-  return type_of_mma(program, instruction);
+  const auto* mma = std::get_if<Mma>(&instruction.what);
+  KILN_CHECK(mma != nullptr);
+  return type_of_mma(program, *mma, instruction);
 }
 
 }  // namespace kiln::tile

@@ -54,6 +54,19 @@ TEST(PredictTiles, TensorCoresMultiplyWholeParts) {
   EXPECT_EQ(term_of(bytes, "tensor cores"), 64 * 64 * 1024 / 2048 / 2);
 }
 
+TEST(PredictTiles, LanesMultiplyFloat32AndTensorCoresTf32) {
+  std::string text = product("float32", "64");
+  const Prediction lanes = predicted(text, 1024);
+  EXPECT_EQ(term_of(lanes, "multiply-adds"), 64 * 64 * 1024 / 128);
+  EXPECT_GT(term_of(lanes, "issue"), term_of(lanes, "multiply-adds"));
+  EXPECT_EQ(term_of(lanes, "tensor cores"), 0);
+  constexpr std::string_view kProduct = "mma ";
+  text.replace(text.find(kProduct), kProduct.size(), "mma_tf32 ");
+  const Prediction tf32 = predicted(text, 1024);
+  EXPECT_EQ(term_of(tf32, "tensor cores"), 64 * 64 * 1024 / 1024);
+  EXPECT_EQ(term_of(tf32, "multiply-adds"), 0);
+}
+
 TEST(PredictTiles, FewRowsAreMultipliedByWarps) {
   const Prediction few = predicted(product("float16", "32"), 1024);
   EXPECT_DOUBLE_EQ(term_of(few, "tensor cores"), 32 * 64 * 1024 / (2048 * 0.629));

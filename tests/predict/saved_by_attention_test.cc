@@ -34,13 +34,13 @@ TEST(SavedByAttention, IsWhatItsStagesMoveInMemory) {
   const double bytes = 2.0 * 4 * (2 * 4 * 128 * 128 + 2 * 4 * 128);  // S and E, M and L
   const double bytes_a_second = h100.memory_bytes * 132 * h100.gigahertz * 1e9;
   EXPECT_DOUBLE_EQ(saved_by_attention(attention("float16", "64"), "sm_90"), bytes / bytes_a_second);
+  EXPECT_DOUBLE_EQ(saved_by_attention(attention("float32", "64"), "sm_90"), bytes / bytes_a_second);
 }
 
 TEST(SavedByAttention, IsNothingWhereTilesDoNotDoIt) {
   EXPECT_EQ(saved_by_attention(attention("float16", "64"), "sm_75"), 0);
   EXPECT_EQ(saved_by_attention(attention("float16", "512"), "sm_90"), 0);
   EXPECT_EQ(saved_by_attention(attention("float16", "20"), "sm_90"), 0);
-  EXPECT_EQ(saved_by_attention(attention("float32", "64"), "sm_90"), 0);
   const char* product =
       "kernel p(A: float16[64, 64], B: float16[64, 64]) -> (C: float32[64, 64]) {"
       " C[i, j] = sum[k < 64](float32(A[i, k]) * float32(B[k, j])) }";

@@ -101,7 +101,8 @@ std::string drawn_attention(Random& random, std::vector<int64_t>& sizes) {
     sizes.push_back(extent);
     return std::pair(name, fmt::format("n{}", sizes.size()));
   };
-  written.type = random.chance(0.5) ? "float16" : "bfloat16";
+  constexpr std::string_view kTypes[] = {"float16", "bfloat16", "float32"};
+  written.type = kTypes[random.between(0, 2)];
   written.row = axis("i", 1, 150, true);
   written.key = axis("j", 1, 150, true);
   written.column = axis("d", 1, 40, false);
@@ -154,12 +155,17 @@ std::string drawn_attention(Random& random, std::vector<int64_t>& sizes) {
   return written.text();
 }
 
-/// That they are as near as weights that are rounded once allow: in the definition after they are
-/// divided by their sum, on tiles before.
+/// By how much a weight may differ: it is rounded once, in the definition after it is divided by
+/// their sum, on tiles before. In float32 sums of other orders come to that.
+double unit_of(DType weights) {
+  if (weights == DType::Float32) return std::ldexp(1.0, -22);
+  return std::ldexp(1.0, weights == DType::BFloat16 ? -8 : -11);
+}
+
 void expect_near(const HostTensor& actual, const HostTensor& expected, double largest,
-                 bool is_bfloat) {
+                 DType weights) {
   ASSERT_EQ(actual.shape, expected.shape);
-  const double unit = std::ldexp(1.0, is_bfloat ? -8 : -11);
+  const double unit = unit_of(weights);
   for (int64_t i = 0; i < element_count(actual.shape); ++i) {
     const double got = language::read_element(actual, i).floating;
     const double wanted = language::read_element(expected, i).floating;
@@ -205,8 +211,7 @@ void expect_attention(const std::string& text, const std::vector<int64_t>& sizes
     const std::vector<HostTensor> expected =
         language::evaluate(definition, kernel.names, sizes, inputs);
     // Of the results: some are twice as large.
-    expect_near(actual.at(0), expected.at(0), 2 * largest_of(inputs[2]),
-                inputs[2].type == DType::BFloat16);
+    expect_near(actual.at(0), expected.at(0), 2 * largest_of(inputs[2]), inputs[2].type);
   }
 }
 
@@ -380,8 +385,9 @@ TEST(TileAttention, GoesThroughTheKeysThatAllSeeFirst) {
 
 TEST(TileAttention, BlocksAreOfOtherShapesForOtherSizesAndProcessors) {
   const auto shapes_of = [](const char* queries, const char* keys, const char* depth,
-                            std::string_view arch) {
+                            std::string_view arch, const char* type = "float16") {
     Written written;
+    written.type = type;
     written.batches = {{"b", "32"}};
     written.row.second = queries;
     written.key.second = keys;
@@ -393,7 +399,8 @@ TEST(TileAttention, BlocksAreOfOtherShapesForOtherSizesAndProcessors) {
     std::vector<std::string> shapes;
     for (const tile::AttentionShape& each :
          tile::attention_shapes(kernel_of(written.text()).kernel, arch))
-      shapes.push_back(fmt::format("{} x {}, {}", each.queries, each.keys, each.warps));
+      shapes.push_back(fmt::format("{} x {}, {}{}", each.queries, each.keys, each.warps,
+                                   each.depth > 0 ? fmt::format(" by {}", each.depth) : ""));
     return fmt::format("{}", fmt::join(shapes, "; "));
   };
   EXPECT_EQ(shapes_of("4096", "4096", "128", "sm_90"), "128 x 128, 8; 64 x 128, 0; 64 x 64, 0");
@@ -403,6 +410,12 @@ TEST(TileAttention, BlocksAreOfOtherShapesForOtherSizesAndProcessors) {
   EXPECT_EQ(shapes_of("1", "20", "64", "sm_90"), "16 x 32, 0");
   EXPECT_EQ(shapes_of("4096", "4096", "128", "sm_80"), "64 x 64, 0; 32 x 64, 0");
   EXPECT_EQ(shapes_of("4096", "4096", "200", "sm_120"), "64 x 32, 8; 32 x 32, 0");
+  const auto in_float32 = [&](const char* queries, const char* depth) {
+    return shapes_of(queries, "4096", depth, "sm_90", "float32");
+  };
+  EXPECT_EQ(in_float32("4096", "64"), "64 x 32, 8 by 32; 32 x 32, 4 by 32; 64 x 16, 8 by 32");
+  EXPECT_EQ(in_float32("4096", "80"), "64 x 16, 8 by 32; 32 x 16, 8 by 32");
+  EXPECT_EQ(in_float32("1", "64"), "16 x 32, 0 by 32; 16 x 16, 0 by 32");
 }
 
 TEST(TileAttention, SaysWhyOneIsNotDone) {
@@ -422,9 +435,10 @@ TEST(TileAttention, SaysWhyOneIsNotDone) {
   };
   expect_refused(with_depth("300"), "a query has 300 numbers, and a block holds 256");
   expect_refused(with_depth("n"), "the call says how many numbers a query has");
-  Written written;
+  Written written = with_depth("130");
   written.type = "float32";
-  expect_refused(written, "its weights are multiplied as float32, and not as a float of 16 bits");
+  expect_refused(written,
+                 "a query or a value has 256 numbers, and in float32 a block computes with 128");
   written = {};
   written.score = "sin(T)";
   expect_refused(written, "sin is not done on tiles");
@@ -450,7 +464,24 @@ TEST(TileAttention, SaysWhatOfItsFactorsIsNotDone) {
         {"float32(W[b, i, j]) * float32(V[b, j, d])", "float32(V[b, j, d]) * float32(W[b, i, j])"}},
        "its weights are float16 and its values bfloat16"},
       {{{"Q: float16", "Q: float8_e5m2"}, {"K: float16", "K: float8_e5m2"}},
-       "its queries are float8_e5m2, and no float of 16 bits"},
+       "its queries are float8_e5m2, and no float of 16 or 32 bits"},
+      {{{"W: float16", "W: float8_e5m2"}, {"float16(E[b, i, j]", "float8_e5m2(E[b, i, j]"}},
+       "its weights are multiplied as float8_e5m2, and not as a float of 16 or 32 bits"},
+      {{{"Q: float16", "Q: float32"},
+        {"K: float16", "K: float32"},
+        {"float32(Q[b, i, k])", "tf32(Q[b, i, k])"},
+        {"float32(K[b, j, k])", "tf32(K[b, j, k])"}},
+       "its scores are products of tf32()"},
+      {{{"Q: float16", "Q: float32"},
+        {"K: float16", "K: float32"},
+        {"float32(Q[b, i, k])", "tf32(Q[b, i, k])"},
+        {"float32(K[b, j, k])", "K[b, j, k]"}},
+       "one of its factors alone is tf32()"},
+      {{{"V: float16", "V: float32"},
+        {"W: float16", "W: float32"},
+        {"float16(E[b, i, j]", "(E[b, i, j]"},
+        {"float32(V[b, j, d])", "tf32(V[b, j, d])"}},
+       "its values are tf32(), its weights are not"},
       {{{"Q: float16[3, 70, 16]", "Q: float16[3, 70, 4, 4]"},
         {"K: float16[3, 70, 16]", "K: float16[3, 70, 4, 4]"},
         {"sum[k < 16](float32(Q[b, i, k]) * float32(K[b, j, k]))",

@@ -81,10 +81,9 @@ TEST(TileInterpret, AReductionIsAlongOneDimension) {
             (std::vector<float>{3, 5, -1, -1}));
 }
 
-/// Of 1 + 2^-10 all of it, of 1 + 2^-11 only 1.
+/// Of 1 + 2^-10 all of it, of 1 + 2^-11 only 1; where no tensor core multiplies, of both.
 TEST(TileInterpret, TensorCoresReadTenBitsOfAMantissaInFloat32) {
-  const tile::Program program =
-      tile::parse(R"(tile f(A: float32[2, 1], B: float32[1, 2], C: float32[2, 2] output) {
+  std::string text = R"(tile f(A: float32[2, 1], B: float32[1, 2], C: float32[2, 2] output) {
   blocks i: 2 by 2, j: 2 by 2
   view v0 = A[2, 1]
   view v1 = B[1, 2]
@@ -93,16 +92,20 @@ TEST(TileInterpret, TensorCoresReadTenBitsOfAMantissaInFloat32) {
   t1 = for k: 1 by 1 with t2 = t0 {
     t3 = load v0[i, k]
     t4 = load v1[k, j]
-    t5 = mma t3, t4, t2
+    t5 = mma_tf32 t3, t4, t2
     yield t5
   }
   store v2[i, j] = t1
 }
-)");
+)";
   const std::vector<HostTensor> inputs = {tensor_of<float>({2, 1}, {1 + 0x1p-10F, 1 + 0x1p-11F}),
-                                          tensor_of<float>({1, 2}, {1, -3 - 0x1p-22F})};
-  EXPECT_EQ(values_of<float>(tile::interpret(program, {}, inputs)[0]),
+                                          tensor_of<float>({1, 2}, {1, -3})};
+  EXPECT_EQ(values_of<float>(tile::interpret(tile::parse(text), {}, inputs)[0]),
             (std::vector<float>{1 + 0x1p-10F, -3 - 3 * 0x1p-10F, 1, -3}));
+  constexpr std::string_view kTensorCores = "mma_tf32";
+  text.replace(text.find(kTensorCores), kTensorCores.size(), "mma");
+  EXPECT_EQ(values_of<float>(tile::interpret(tile::parse(text), {}, inputs)[0]),
+            (std::vector<float>{1 + 0x1p-10F, -3 - 3 * 0x1p-10F, 1 + 0x1p-11F, -3 - 3 * 0x1p-11F}));
 }
 
 TEST(TileInterpret, NoBlocksStoreNothing) {

@@ -59,6 +59,8 @@ constexpr Broken kBroken[] = {
     {"mma t3, t4, t2", "mma t4, t3, t2",
      "mma adds no product of bfloat16[16, 8] and bfloat16[8, 16] to float32[8, 8]"},
     {"mma t3, t4, t2", "mma t3, t4", "mma takes 3 operands, but got 2"},
+    {"mma t3, t4, t2", "mma_tf32 t3, t4, t2",
+     "mma reads tf32 of tiles of float32, not of bfloat16[8, 16]"},
     {"t9 = add t1, t8", "t9 = add t1", "add takes 2 operands, but got 1"},
     {"t9 = add t1, t8", "t9 = add t1, t7",
      "add takes tiles of one type, but got float32[8, 8] and float32[1, 8]"},
@@ -131,10 +133,12 @@ TEST(TileVerify, RefusesToComputeWithShortTypes) {
 constexpr Broken kBrokenTensorFloats[] = {
     {"t4 = load v1[k, j]", "t12 = load v1[k, j]\n    t4 = add t12, t12",
      "t5 is a factor in float32 that is no tile of an input"},
-    {"t5 = mma t3, t4, t2", "t12 = add t3, t3\n    t5 = mma t3, t4, t2",
+    {"t5 = mma_tf32 t3, t4, t2", "t12 = add t3, t3\n    t5 = mma_tf32 t3, t4, t2",
      "t3 is a factor in float32 and has another use"},
-    {"t5 = mma t3, t4, t2", "t5 = mma t3, t2, t2", "t2 is a factor in float32 and has another use"},
-    {"t5 = mma t3, t4, t2", "t5 = mma t3, t2, t0", "t2 is a factor in float32 that a loop carries"},
+    {"t5 = mma_tf32 t3, t4, t2", "t5 = mma_tf32 t3, t2, t2",
+     "t2 is a factor in float32 and has another use"},
+    {"t5 = mma_tf32 t3, t4, t2", "t5 = mma_tf32 t3, t2, t0",
+     "t2 is a factor in float32 that a loop carries"},
 };
 
 TEST(TileVerify, RefusesFactorsInFloat32ThatAreComputedWith) {
@@ -143,6 +147,9 @@ TEST(TileVerify, RefusesFactorsInFloat32ThatAreComputedWith) {
   whole = program_with(whole, "k: 20 by 16", "k: 8 by 8");
   whole = program_with(whole, "A[8, 16]", "A[8, 8]");
   whole = program_with(whole, "B[16, 8]", "B[8, 8]");
+  tile::parse(
+      program_with(whole, "t5 = mma t3, t4, t2", "t12 = add t3, t3\n    t5 = mma t12, t4, t2"));
+  whole = program_with(whole, "mma", "mma_tf32");
   tile::parse(whole);
   expect_refused(whole, kBrokenTensorFloats);
 }
