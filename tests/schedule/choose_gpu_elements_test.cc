@@ -67,6 +67,40 @@ TEST(ChooseGpuElements, WhatWouldBeLongWrittenOutIsStored) {
   EXPECT_EQ(stored_between(definition + "}"), 1);
 }
 
+// Heads side by side again: what is read of T is another element for each of Y, by its digits.
+TEST(ChooseGpuElements, AViewOfOtherExtentsIsReadInOneLaunch) {
+  EXPECT_EQ(stored_between(R"(kernel k(X: float32[4, 8, 128, 16]) -> (Y: float32[512, 128]) {
+  T: float32[4, 128, 8, 16]
+  T[b, s, h, d] = X[b, h, s, d]
+  Y[i, j] = T[i // 128, i % 128, j // 16, j % 16]
+})"),
+            0);
+  // One of a flat tensor, whose elements are counted by sums; and one that reads some of them
+  // twice.
+  EXPECT_EQ(stored_between(R"(kernel k(X: float32[4096]) -> (Y: float32[4, 16, 64]) {
+  T: float32[4096]
+  T[i] = X[i] * 2.0
+  Y[a, b, c] = T[a*1024 + b*64 + c]
+})"),
+            0);
+  EXPECT_EQ(stored_between(R"(kernel k(X: float32[4096]) -> (Y: float32[4, 16, 64]) {
+  T: float32[4096]
+  T[i] = tanh(X[i])
+  Y[a, b, c] = T[a*1024 + b*63 + c]
+})"),
+            1);
+}
+
+// Its elements would be read one by one from other lines of X.
+TEST(ChooseGpuElements, AViewOfATransposeIsMadeOfAStoredOne) {
+  EXPECT_EQ(stored_between(R"(kernel k(X: float32[64, 512]) -> (Y: float32[256, 128]) {
+  T: float32[512, 64]
+  T[i, j] = X[j, i]
+  Y[i, j] = T[i*2 + j // 64, j % 64]
+})"),
+            1);
+}
+
 // What is named once grows no longer, however much it reads itself.
 TEST(ChooseGpuElements, ALongStageThatIsNamedOnceIsNotStored) {
   std::string sum = "X[i]";

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/autoschedule/recognise/rows.h"
 #include "compiler/autoschedule/templates/step_writer.h"
+#include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/mutator.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -19,13 +22,40 @@ namespace {
 // others are as many as their product.
 constexpr size_t kMostReads = 64;
 
-/// Whether each iteration of the reader is at another element.
-bool moves_with_each_loop(const StageGraph& graph, const Stage& reader,
-                          const ir::TensorRead& read) {
+/// Whether what is side by side in a stage is so in all that it reads along that axis.
+bool reads_along_rows(const StageGraph& graph, StageId id) {
+  const ir::VarRef& last = graph.axes[graph[id].data.back()].value;
+  const std::vector<ir::Expr> reads = reads_written_out(graph, id);
+  return std::ranges::all_of(reads, [&](const ir::Expr& read) {
+    const std::vector<ir::Expr>& indices = ir::as<ir::TensorRead>(read)->indices;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const bool is_row = d + 1 == indices.size() && indices[d] == ir::Expr(last);
+      if (!is_row && ir::uses_var(indices[d], last)) return false;
+    }
+    return true;
+  });
+}
+
+/// Whether each iteration of the reader is at another element. Where a compiler finds what is the
+/// same, also as a view of other extents is: Y[i, j] = T[i / 1024, i % 1024, j / 64, j % 64];
+/// unless elements of T then lie apart that a launch of its own would read side by side.
+bool moves_with_each_loop(const StageGraph& graph, StageId id, const Stage& reader,
+                          const ir::TensorRead& read, Reads allowed) {
   const auto is_index = [&](AxisId axis) {
     return std::ranges::find(read.indices, ir::Expr(graph.axes[axis].value)) != read.indices.end();
   };
-  return std::ranges::all_of(reader.data, is_index) && std::ranges::all_of(reader.reduce, is_index);
+  if (std::ranges::all_of(reader.data, is_index) && std::ranges::all_of(reader.reduce, is_index))
+    return true;
+  if (allowed == Reads::Once || graph[id].data.empty() || !reads_along_rows(graph, id))
+    return false;
+  std::vector<analysis::LoopRange> loops;
+  for (const auto* axes : {&reader.data, &reader.reduce}) {
+    for (const AxisId axis : *axes) {
+      if (!ir::is_const(graph.axes[axis].minimum, 0)) return false;
+      loops.push_back({graph.axes[axis].value, graph.axes[axis].extent});
+    }
+  }
+  return analysis::are_distinct(read.indices, loops);
 }
 
 bool reads_each_element_once(const StageGraph& graph, StageId id, StageId reader, Reads allowed) {
@@ -36,7 +66,8 @@ bool reads_each_element_once(const StageGraph& graph, StageId id, StageId reader
   if (reads.empty() || (allowed == Reads::Once && reads.size() > 1)) return false;
   if (reads.size() > 1 && all + reads.size() * reads_written_out(graph, id).size() > kMostReads)
     return false;
-  return moves_with_each_loop(graph, graph[reader], *ir::as<ir::TensorRead>(reads[0])) &&
+  return moves_with_each_loop(graph, id, graph[reader], *ir::as<ir::TensorRead>(reads[0]),
+                              allowed) &&
          std::ranges::all_of(reads,
                              [&](const ir::Expr& read) { return ir::equal_trees(read, reads[0]); });
 }
