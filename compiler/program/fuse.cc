@@ -13,10 +13,14 @@
 #include "compiler/program/fuse.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
 
 #include "compiler/program/join.h"
+#include "compiler/program/reach.h"
+#include "compiler/program/traits.h"
 
 namespace kiln::program {
 namespace {
@@ -29,39 +33,6 @@ constexpr int64_t kCacheBytes = 1 << 20;
 /// A kernel of many stages takes long to compile, and one change compiles all of it again.
 constexpr size_t kMostStages = 24;
 
-/// What one node's kernel is, as far as joining goes.
-struct Traits {
-  size_t stages = 0;
-  size_t products = 0;  // sums of products: blocked for caches, so their loops are their own
-  bool is_copy = true;  // elements are read, at whatever places, and nothing is made of them
-};
-
-bool multiplies_reads(const language::Definition& definition,
-                      const language::Reduction& reduction) {
-  if (reduction.combiner != language::Combiner::Sum) return false;
-  const auto* product =
-      std::get_if<language::Operation>(&definition.expressions[reduction.sources[0]].node);
-  return product != nullptr && product->op == language::Operator::Mul;
-}
-
-Traits traits_of(const language::Definition& definition) {
-  Traits traits;
-  for (const language::Stage& stage : definition.stages) {
-    if (std::holds_alternative<language::Placeholder>(stage)) continue;
-    ++traits.stages;
-    const auto* compute = std::get_if<language::Compute>(&stage);
-    traits.is_copy =
-        traits.is_copy && compute != nullptr &&
-        std::ranges::all_of(compute->bodies, [&](language::ExprId body) {
-          return std::holds_alternative<language::Read>(definition.expressions[body].node);
-        });
-    if (compute == nullptr || compute->axes.size() < 2) continue;
-    const language::Reduction* reduction = definition.whole_reduction(*compute);
-    if (reduction != nullptr && multiplies_reads(definition, *reduction)) ++traits.products;
-  }
-  return traits;
-}
-
 class Fuser {
  public:
   Fuser(const Program& program, const Graph& graph, const Shapes& shapes,
@@ -73,7 +44,10 @@ class Fuser {
         constant_(constant),
         saved_by_products_(saved_by_products),
         has_fast_form_(has_fast_form),
-        group_of_(program.nodes.size(), kNone) {
+        group_of_(program.nodes.size(), kNone),
+        traits_(program.nodes.size()) {
+    for (const NodeId node : graph.order)
+      traits_[node] = traits_of(shapes.kernels[node].definition);
     for (const ValueId value : results_of(program))
       results_.insert(value);
   }
@@ -96,7 +70,7 @@ class Fuser {
   void add(NodeId node) {
     const size_t own = groups_.size();
     group_of_[node] = own;
-    groups_.push_back({.nodes = {node}, .traits = traits_of(shapes_.kernels[node].definition)});
+    groups_.push_back({.nodes = {node}, .traits = traits_[node]});
     for (const ValueId value : program_.nodes[node].inputs) {
       const int32_t maker = graph_.maker[value];
       if (maker != kGiven) groups_[own].before.insert(group_of_[static_cast<size_t>(maker)]);
@@ -164,19 +138,46 @@ class Fuser {
     const Group& product = groups_[is_read ? consumer : producer];
     const Group& copy = groups_[is_read ? producer : consumer];
     if (!has_fast_form_ || product.traits.products != 1 || !copy.traits.is_copy) return false;
-    std::vector<NodeId> alone = product.nodes;
-    if (is_read) {
-      alone = {*std::ranges::find_if(product.nodes, [&](NodeId node) {
-        return traits_of(shapes_.kernels[node].definition).products == 1;
-      })};
-      if (!reads_from(alone[0], producer)) return false;
-    }
-    std::vector<NodeId> both = alone;
-    both.insert(both.end(), copy.nodes.begin(), copy.nodes.end());
-    // Of 16 bits, the product may be part of an attention, whatever it is alone.
-    const ValueId copied = program_.nodes[copy.nodes.back()].outputs[0];
-    const bool may_have_form = is_read && size_of(shapes_.values[copied].type) == 2;
-    return (may_have_form || has_fast_form_(kernel_of(alone))) && !has_fast_form_(kernel_of(both));
+    const NodeId node = *std::ranges::find_if(product.nodes, is_product_);
+    if (is_read && !reads_from(node, producer)) return false;
+    const std::vector<NodeId> alone = is_read ? std::vector{node} : product.nodes;
+    const bool loses =
+        has_fast_form_(kernel_of(alone)) && !has_fast_form_(kernel_of(together(alone, copy.nodes)));
+    return loses || undoes_chain(node, copy.nodes);
+  }
+
+  /// Whether copies undo that a product is computed with the one before it or after it in one
+  /// kernel, as the two of an attention are.
+  bool undoes_chain(NodeId product, const std::vector<NodeId>& copies) const {
+    if (!saved_by_products_) return false;
+    return std::ranges::any_of(chains_of(product), [&](const std::vector<NodeId>& chain) {
+      return saved_by_products_(kernel_of(chain)) > 0 &&
+             saved_by_products_(kernel_of(together(chain, copies))) == 0;
+    });
+  }
+
+  /// Two products, of which this is one, and what lies between them.
+  std::vector<std::vector<NodeId>> chains_of(NodeId product) const {
+    const auto from = [&](NodeId node, Direction direction) {
+      return reach(program_, graph_, node, direction, kMostStages, is_product_);
+    };
+    std::vector<std::vector<NodeId>> chains;
+    const auto add_chain = [&](NodeId first, const Reach& after, NodeId last, const Reach& before) {
+      chains.push_back({first, last});
+      std::ranges::set_intersection(after.passed, before.passed, std::back_inserter(chains.back()));
+    };
+    const Reach after = from(product, Direction::Readers);
+    for (const NodeId last : after.ends)
+      add_chain(product, after, last, from(last, Direction::Makers));
+    const Reach before = from(product, Direction::Makers);
+    for (const NodeId first : before.ends)
+      add_chain(first, from(first, Direction::Readers), product, before);
+    return chains;
+  }
+
+  static std::vector<NodeId> together(std::vector<NodeId> nodes, const std::vector<NodeId>& more) {
+    nodes.insert(nodes.end(), more.begin(), more.end());
+    return nodes;
   }
 
   bool reads_from(NodeId node, size_t group) const {
@@ -188,9 +189,8 @@ class Fuser {
 
   double saved_by_rows(size_t producer, size_t consumer) const {
     if (!saved_by_products_) return 0;
-    std::vector<NodeId> nodes = groups_[producer].nodes;
-    nodes.insert(nodes.end(), groups_[consumer].nodes.begin(), groups_[consumer].nodes.end());
-    return saved_by_products_(kernel_of(nodes));
+    return saved_by_products_(
+        kernel_of(together(groups_[producer].nodes, groups_[consumer].nodes)));
   }
 
   /// What these nodes would be together.
@@ -284,6 +284,10 @@ class Fuser {
   const SavedByProducts& saved_by_products_;
   const HasFastForm& has_fast_form_;
   std::vector<size_t> group_of_;  // by node
+  std::vector<Traits> traits_;    // by node
+  const std::function<bool(NodeId)> is_product_ = [this](NodeId node) {
+    return traits_[node].products > 0;
+  };
   std::vector<Group> groups_;
   std::set<ValueId> results_;
 };

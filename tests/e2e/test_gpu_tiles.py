@@ -318,6 +318,40 @@ def test_attention_of_any_length_stores_no_scores(daemon, options, arch):
     assert text.count("store") == 1, text
 
 
+# Lanes multiply: of the 1024 products that a thread has of 64 queries and 32 keys of 64 numbers, each takes less than 1.6 instructions.
+@pytest.mark.parametrize(("arch", "share", "copies"), [("sm_80", 0.72, "LDGSTS"), ("sm_90", 0.68, "SYNCS"), ("sm_100", 0.6, "SYNCS")])
+def test_attention_of_float32_is_multiplied_by_lanes(daemon, arch, share, copies):
+    kernel = _compiled(daemon, _attention(4096, 4096, 64, dtype="float32"), arch=arch)
+    row = _tiles_of_attention(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
+    assert loop.share > share, loop.kinds
+    assert loop.kinds["HMMA"] == loop.kinds["STG"] == loop.kinds["STL"] == loop.kinds["LDL"] == 0, loop.kinds
+    assert loop.kinds[copies] > 0, loop.kinds
+    assert kernel.source("tile").count("store") == 1
+
+
+# Reshapes into heads are part of the projections in CUDA C, which writes them so, but of no attention, which could not be one kernel with
+# them; nor of a product on tiles.
+@pytest.mark.parametrize(("dtype", "arch", "kernels"), [("float32", "sm_90", 5), ("float16", "sm_80", 5), ("float16", "sm_90", 9)])
+def test_an_attention_in_a_program_keeps_its_form(daemon, dtype, arch, kernels):
+    batch, places, heads, width = 2, 256, 4, 64
+    program = kiln.Program("heads", target=f"cuda -arch={arch}", connection=daemon.connection)
+    x = program.input((batch * places, heads * width), dtype, name="x")
+    weights = [program.input((heads * width, heads * width), dtype, name=name) for name in ("wq", "wk", "wv", "wo")]
+
+    def into_heads(tensor):
+        return topi.transpose(topi.reshape(tensor, (batch, places, heads, width)), (0, 2, 1, 3))
+
+    attended = topi.nn.attention(*(into_heads(topi.matmul(x, weight)) for weight in weights[:3]), causal=True)
+    joined = topi.reshape(topi.transpose(attended, (0, 2, 1, 3)), (batch * places, heads * width))
+    program.output(o=topi.matmul(joined, weights[3]))
+    plan = program.plan()
+    assert len(plan.kernels) == kernels, plan
+    [attention] = [kernel for kernel in plan.kernels if "T_softmax" in kernel["nodes"]]
+    assert not any("reshape" in node for node in attention["nodes"]), attention
+
+
 # CUDA C has all scores in memory, which are more than 4 GiB here: ptxas (13.0) once fell at such places on sm_120.
 def test_attention_of_float32_and_long_rows_compiles_everywhere(daemon):
     for dtype, arch in [("float32", "sm_90"), ("float16", "sm_120")]:

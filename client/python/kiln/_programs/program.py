@@ -12,6 +12,7 @@ from .._expressions.operators import select
 from .._service.array import NDArray, array_on
 from .._service.connection import connection_or_default
 from .._service.device import cpu, device as device_of
+from ..target import as_target
 from . import message as messages, random
 from .gradients import gradients_of
 from .plan import plan_of
@@ -42,8 +43,8 @@ class Program:
             device = device_of(device)
             target = target or ("cuda" if device.kind == "cuda" else None)
         self._asked_device = f"{device.kind}:{device.index}" if device is not None else ""
-        self._device = device or (cpu(0) if target in (None, "llvm", "cpu", "interpreter") else device_of(target))
-        self._target = {None: "llvm", "cpu": "llvm"}.get(target, target)
+        self._target, self._arch = as_target(target)
+        self._device = device or (device_of("cuda") if self._target == "cuda" else cpu(0))
         self._given = {}  # tensor -> kind
         self._given_names = set()  # of those, as far as they have been looked at
         self._arrays = {}  # parameter -> NDArray

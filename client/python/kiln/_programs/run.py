@@ -44,9 +44,8 @@ class ProgramResult:
 def defined(program):
     """The program's id on its daemon."""
     if program._id is None:
-        request = wire.DefineProgramRequest(
-            program=program.message().program, target=service_pb2.Target(name=program._target)
-        )
+        target = service_pb2.Target(name=program._target, arch=program._arch)
+        request = wire.DefineProgramRequest(program=program.message().program, target=target)
         reply = program.connection.call("ProgramService/Define", request, wire.DefineProgramResponse)
         program._id = reply.program_id
     return program._id
