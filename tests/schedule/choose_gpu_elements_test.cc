@@ -91,6 +91,18 @@ TEST(ChooseGpuElements, AViewOfOtherExtentsIsReadInOneLaunch) {
             1);
 }
 
+// What is made of rows and of their mean is computed with it.
+TEST(ChooseGpuElements, AViewOfRowsIsMadeOfStoredOnes) {
+  EXPECT_EQ(stored_between(R"(kernel k(X: float32[16, 4, 32]) -> (Y: float32[64, 32]) {
+  M: float32[16]
+  M[a] = sum[b < 4, c < 32](X[a, b, c])
+  T: float32[16, 4, 32]
+  T[a, b, c] = X[a, b, c] - M[a]
+  Y[i, j] = T[i // 4, i % 4, j]
+})"),
+            1);
+}
+
 // Its elements would be read one by one from other lines of X.
 TEST(ChooseGpuElements, AViewOfATransposeIsMadeOfAStoredOne) {
   EXPECT_EQ(stored_between(R"(kernel k(X: float32[64, 512]) -> (Y: float32[256, 128]) {

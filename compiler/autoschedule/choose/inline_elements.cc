@@ -36,6 +36,22 @@ bool reads_along_rows(const StageGraph& graph, StageId id) {
   });
 }
 
+/// Whether the stage is made of rows and of what was computed of whole rows, as their mean, so that
+/// one launch may have all of it.
+bool reads_of_whole_rows(const StageGraph& graph, StageId id) {
+  const std::vector<ir::Expr> reads = reads_written_out(graph, id);
+  return std::ranges::any_of(reads, [&](const ir::Expr& each) {
+    const auto* read = ir::as<ir::TensorRead>(each);
+    const auto is_used = [&](AxisId axis) {
+      return std::ranges::any_of(read->indices, [&](const ir::Expr& index) {
+        return ir::uses_var(index, graph.axes[axis].value);
+      });
+    };
+    return graph[read->stage].kind != Stage::Kind::Placeholder &&
+           !std::ranges::all_of(graph[id].data, is_used);
+  });
+}
+
 /// Whether each iteration of the reader is at another element. Where a compiler finds what is the
 /// same, also as a view of other extents is: Y[i, j] = T[i / 1024, i % 1024, j / 64, j % 64];
 /// unless elements of T then lie apart that a launch of its own would read side by side.
@@ -46,7 +62,8 @@ bool moves_with_each_loop(const StageGraph& graph, StageId id, const Stage& read
   };
   if (std::ranges::all_of(reader.data, is_index) && std::ranges::all_of(reader.reduce, is_index))
     return true;
-  if (allowed == Reads::Once || graph[id].data.empty() || !reads_along_rows(graph, id))
+  if (allowed == Reads::Once || graph[id].data.empty() || !reads_along_rows(graph, id) ||
+      reads_of_whole_rows(graph, id))
     return false;
   std::vector<analysis::LoopRange> loops;
   for (const auto* axes : {&reader.data, &reader.reduce}) {
