@@ -13,7 +13,7 @@ namespace passes {
 
 PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles, fill_tiles,
     partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, lower_warp_memory,
-    separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, step_in_vectors,
+    separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, step_in_groups,
     keep_strided_plain, tensorize, multiply_in_tiles, add_in_groups, widen_copies,
     accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage, flatten_storage,
     vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once, hoist_invariants, fetch_ahead,
@@ -54,7 +54,7 @@ constexpr Pass kPasses[] = {
     {"accumulate_in_locals", passes::accumulate_in_locals, Serves::Threads},
     // Of rows, while indices are per dimension; before vectorize_loops, which knows what is
     // aligned.
-    {"step_in_vectors", passes::step_in_vectors, Serves::Threads, Changes::Few},
+    {"step_in_groups", passes::step_in_groups, Serves::Threads, Changes::Few},
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Cores},
     // Of full tiles, so after partition_loops.
     {"tensorize", passes::tensorize, Serves::Cores},

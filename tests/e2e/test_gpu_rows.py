@@ -97,3 +97,13 @@ def test_running_sums_along_rows_move_128_bits(daemon, rows):
     assert len(wide) >= 8, code.kinds
     # One by one: the first, three steps up to 16 bytes, and twelve after the last sixteen.
     assert code.kinds["LDG"] + code.kinds["STG"] - len(wide) <= 2 * 16 + 1, code.kinds
+
+
+# A thread has a column, and 32 loads are under way before the first of them is waited for.
+@pytest.mark.parametrize("rows", [4096, 1000])
+def test_running_sums_down_columns_load_many_steps_at_once(daemon, rows):
+    x = _matrix(rows, 4096)
+    opcodes = [opcode.split(".")[0] for opcode in _code(daemon, x, topi.cumsum(x, axis=0)).opcodes]
+    first_sum = opcodes.index("FADD")
+    assert opcodes[:first_sum].count("LDG") > 32, opcodes
+    assert opcodes.count("LDG") <= 1 + 32 + 31, opcodes

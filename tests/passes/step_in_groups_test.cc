@@ -3,7 +3,7 @@
 namespace kiln::testing {
 namespace {
 
-PassFunction* const step_in_vectors = pass_named("step_in_vectors").run;
+PassFunction* const step_in_groups = pass_named("step_in_groups").run;
 
 /// Running sums, of which the first is stored in front.
 std::string sums(std::string_view steps, std::string_view value,
@@ -15,8 +15,8 @@ std::string sums(std::string_view steps, std::string_view value,
       parameters, steps, value);
 }
 
-TEST(StepInVectors, LoadsAndStoresSeveralStepsAtOnce) {
-  expect_becomes(step_in_vectors, sums("40", "S[i, t] + X[i, t + 1]*float32(t)"),
+TEST(StepInGroups, LoadsAndStoresSeveralStepsAtOnce) {
+  expect_becomes(step_in_groups, sums("40", "S[i, t] + X[i, t + 1]*float32(t)"),
                  R"(fn f(X: float32[8, 64], S: float32[8, 64]) { for i in 0..8 bind(threadIdx.x) {
     S[i, 0] = X[i, 0]
     allocate S.last: float32[1] scope(local)
@@ -28,32 +28,32 @@ TEST(StepInVectors, LoadsAndStoresSeveralStepsAtOnce) {
       allocate X.steps: float32[16] scope(local)
       allocate S.steps: float32[16] scope(local)
       for n in 0..4 unroll { for l in 0..4 vectorize {
-        X.steps[n*4 + l] = X[i, g*16 + 4 + (n*4 + l)] } }
+        X.steps[n*4 + l] = X[i, g*16 + n*4 + l + 4] } }
       for v in 0..16 unroll {
         S.last[0] = S.last[0] + X.steps[v]*float32(g*16 + 3 + v)
         S.steps[v] = S.last[0] }
       for n in 0..4 unroll { for l in 0..4 vectorize {
-        S[i, g*16 + 4 + (n*4 + l)] = S.steps[n*4 + l] } } }
+        S[i, g*16 + n*4 + l + 4] = S.steps[n*4 + l] } } }
     for w in 0..5 unroll {
       S.last[0] = S.last[0] + X[i, 35 + w + 1]*float32(35 + w)
-      S[i, 35 + w + 1] = S.last[0] } } })",
+      S[i, w + 36] = S.last[0] } } })",
                  kCuda);
 }
 
-TEST(StepInVectors, AThreadWithoutARowDoesNothing) {
+TEST(StepInGroups, AThreadWithoutARowDoesNothing) {
   const std::string text = R"(fn f(X: float32[8, 64], S: float32[8, 64]) {
     for i in 0..16 bind(threadIdx.x) {
       for t in 0..40 { if likely(i < 8) { S[i, t + 1] = S[i, t] + X[i, t + 1] } } } })";
-  const std::string made = ir::print(run_pass(step_in_vectors, text, kCuda));
+  const std::string made = ir::print(run_pass(step_in_groups, text, kCuda));
   EXPECT_NE(made.find("if likely(i < 8) {\n      allocate S.last"), std::string::npos) << made;
-  expect_unchanged(step_in_vectors,
+  expect_unchanged(step_in_groups,
                    R"(fn f(X: float32[8, 64], S: float32[8, 64]) {
                      for i in 0..8 bind(threadIdx.x) {
                        for t in 0..40 { if t < i + 9 { S[i, t + 1] = S[i, t] + X[i, t + 1] } } } })",
                    kCuda);
 }
 
-TEST(StepInVectors, LeavesWhatIsNoRecurrenceAlongARow) {
+TEST(StepInGroups, LeavesWhatIsNoRecurrenceAlongARow) {
   for (const char* value : {
            "X[i, t + 1] + 1.0",        // reads no step before
            "S[i, t] + S[0, t]",        // another row
@@ -64,32 +64,98 @@ TEST(StepInVectors, LeavesWhatIsNoRecurrenceAlongARow) {
            "if_then_else(t < 5, S[i, t] + X[i, t + 1], 0.0)",
        }) {
     SCOPED_TRACE(value);
-    expect_unchanged(step_in_vectors, sums("40", value), kCuda);
+    expect_unchanged(step_in_groups, sums("40", value), kCuda);
   }
   const std::string plain = sums("40", "S[i, t] + X[i, t + 1]");
-  expect_unchanged(step_in_vectors, sums("19", "S[i, t] + X[i, t + 1]"), kCuda);  // few steps
-  expect_unchanged(step_in_vectors,
+  expect_unchanged(step_in_groups, sums("19", "S[i, t] + X[i, t + 1]"), kCuda);  // few steps
+  expect_unchanged(step_in_groups,
                    sums("n - 1", "S[i, t] + X[i, t + 1]", "X: float32[8, n], S: float32[8, n]"),
                    kCuda);
-  expect_unchanged(step_in_vectors, plain, {TargetKind::Cuda, Layout::Strided, {}, ""});
-  expect_unchanged(step_in_vectors,
+  expect_unchanged(step_in_groups, plain, {TargetKind::Cuda, Layout::Strided, {}, ""});
+  expect_unchanged(step_in_groups,
                    R"(fn f(X: float32[64], S: float32[64]) { S[0] = X[0]
                      for t in 0..40 { S[t + 1] = S[t] + X[t + 1] } })",
                    kCuda);  // no thread
-  expect_unchanged(step_in_vectors,
-                   R"(fn f(X: float32[64, 8], S: float32[64, 8]) {
-                     for i in 0..8 bind(threadIdx.x) {
-                       for t in 0..40 { S[t + 1, i] = S[t, i] + X[t + 1, i] } } })",
-                   kCuda);  // down columns
+}
+
+/// Down columns.
+std::string column_sums(std::string_view rows, std::string_view steps, std::string_view value) {
+  return fmt::format(R"(fn f(X: float32[{0}, 8], Y: float32[8, {0}], S: float32[{0}, 8]) {{
+    for i in 0..8 bind(threadIdx.x) {{ for t in 0..{1} {{ S[t + 1, i] = {2} }} }} }})",
+                     rows, steps, value);
+}
+
+TEST(StepInGroups, DownColumnsElementsAreLoadedOneByOne) {
+  expect_becomes(step_in_groups, column_sums("101", "100", "S[t, i] + X[t + 1, i]"),
+                 R"(fn f(X: float32[101, 8], Y: float32[8, 101], S: float32[101, 8]) {
+    for i in 0..8 bind(threadIdx.x) {
+    allocate S.last: float32[1] scope(local)
+    S.last[0] = S[0, i]
+    for g in 0..3 {
+      allocate X.steps: float32[32] scope(local)
+      allocate S.steps: float32[32] scope(local)
+      for n in 0..32 unroll { X.steps[n] = X[g*32 + n + 1, i] }
+      for v in 0..32 unroll {
+        S.last[0] = S.last[0] + X.steps[v]
+        S.steps[v] = S.last[0] }
+      for n in 0..32 unroll { S[g*32 + n + 1, i] = S.steps[n] } }
+    for w in 0..4 unroll {
+      S.last[0] = S.last[0] + X[96 + w + 1, i]
+      S[w + 97, i] = S.last[0] } } })",
+                 kCuda);
+}
+
+/// The call says how many steps there are; of two lines, which may go along any dimension, half as
+/// many elements are held.
+TEST(StepInGroups, ColumnsMayBeOfAnyLength) {
+  expect_becomes(step_in_groups, column_sums("n", "n - 1", "S[t, i]*Y[i, t] + X[t + 1, i]"),
+                 R"(fn f(X: float32[n, 8], Y: float32[8, n], S: float32[n, 8]) {
+    for i in 0..8 bind(threadIdx.x) { if 0 < n - 1 {
+    allocate S.last: float32[1] scope(local)
+    S.last[0] = S[0, i]
+    for g in 0..floordiv(n - 1, 16) {
+      allocate X.steps: float32[16] scope(local)
+      allocate Y.steps: float32[16] scope(local)
+      allocate S.steps: float32[16] scope(local)
+      for n_1 in 0..16 unroll { Y.steps[n_1] = Y[i, g*16 + n_1] }
+      for n_1 in 0..16 unroll { X.steps[n_1] = X[g*16 + n_1 + 1, i] }
+      for v in 0..16 unroll {
+        S.last[0] = S.last[0]*Y.steps[v] + X.steps[v]
+        S.steps[v] = S.last[0] }
+      for n_1 in 0..16 unroll { S[g*16 + n_1 + 1, i] = S.steps[n_1] } }
+    for w in 0..floormod(n + 15, 16) {
+      S.last[0] = S.last[0]*Y[i, floordiv(n - 1, 16)*16 + w] + X[floordiv(n - 1, 16)*16 + w + 1, i]
+      S[floordiv(n + 15, 16)*16 + w - 15, i] = S.last[0] } } } })",
+                 kCuda);
+}
+
+TEST(StepInGroups, StepsMayGoBack) {
+  const std::string made = ir::print(run_pass(step_in_groups,
+                                              R"(fn f(X: float32[n, 8], S: float32[n, 8]) {
+    for i in 0..8 bind(threadIdx.x) {
+      for t in 0..n - 1 { S[n - 2 - t, i] = S[n - 1 - t, i] + X[n - 2 - t, i] } } })",
+                                              kCuda));
+  EXPECT_NE(made.find("S.last[0] = S[n - 1, i]"), std::string::npos) << made;
+  EXPECT_NE(made.find("X.steps[n_1] = X[n - g*32 - n_1 - 2, i]"), std::string::npos) << made;
+  EXPECT_NE(made.find("S[n - g*32 - n_2 - 2, i] = S.steps[n_2]"), std::string::npos) << made;
+}
+
+TEST(StepInGroups, LeavesWhatIsNoRecurrenceDownAColumn) {
+  for (const char* value : {"X[t + 1, i] + 1.0", "S[t, i] + S[t, 0]", "S[t, i] + 1.0",
+                            "S[t, i] + X[t*2, i]", "S[t, i] + X[floordiv(t, 2), i]"}) {
+    SCOPED_TRACE(value);
+    expect_unchanged(step_in_groups, column_sums("101", "50", value), kCuda);
+  }
+  expect_unchanged(step_in_groups, column_sums("101", "31", "S[t, i] + X[t + 1, i]"), kCuda);
 }
 
 /// Half as many doubles are 16 bytes; 16-bit elements are left.
-TEST(StepInVectors, IsByTheBytesOfAnElement) {
+TEST(StepInGroups, IsByTheBytesOfAnElement) {
   const std::string wide = ir::print(
-      run_pass(step_in_vectors,
+      run_pass(step_in_groups,
                sums("40", "S[i, t] + X[i, t + 1]", "X: float64[8, 64], S: float64[8, 64]"), kCuda));
   EXPECT_NE(wide.find("float64[8] scope(local)"), std::string::npos) << wide;
-  expect_unchanged(step_in_vectors,
+  expect_unchanged(step_in_groups,
                    sums("40", "S[i, t] + X[i, t + 1]", "X: float16[8, 64], S: float16[8, 64]"),
                    kCuda);
 }
