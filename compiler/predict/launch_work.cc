@@ -51,30 +51,6 @@ double instructions_of(const Operations& operations) {
   return is_function && operations.op != Operator::Fma ? kFunctionInstructions : 1;
 }
 
-/// Accesses as code has them: neighbours up to 16 bytes are one.
-std::vector<Touch> merged(std::vector<Touch> touches) {
-  const auto key = [](const Touch& touch) {
-    return std::tuple(touch.buffer.get(), touch.is_store, touch.is_gather, touch.lanes,
-                      touch.strides, touch.first);
-  };
-  std::ranges::sort(touches, {}, key);
-  std::vector<Touch> result;
-  for (Touch& touch : touches) {
-    const bool follows = !result.empty() && result.back().buffer == touch.buffer &&
-                         result.back().is_store == touch.is_store && !touch.is_gather &&
-                         !result.back().is_gather && result.back().strides == touch.strides &&
-                         result.back().first + result.back().lanes == touch.first;
-    const auto bytes = static_cast<double>((follows ? result.back().lanes + touch.lanes : 0) *
-                                           touch.element_bytes);
-    if (follows && bytes <= kVectorBytes) {
-      result.back().lanes += touch.lanes;
-    } else {
-      result.push_back(std::move(touch));
-    }
-  }
-  return result;
-}
-
 class Launch : public LaunchWork {
  public:
   explicit Launch(size_t depth) : depth_(depth) {}
@@ -127,8 +103,9 @@ class Launch : public LaunchWork {
     add(nest.matrices, work);
     work.waits += static_cast<double>(nest.chain.updates) * kOperationCycles;
     double fetched = 0;  // what is loaded before it is used is under way together
-    for (const Touch& touch : merged(nest.touches)) {
-      add(touch, work);
+    const std::vector<Touch> touches = merged(nest.touches);
+    for (const Touch& touch : touches) {
+      add(touch, touch.is_store ? 1 : share_of_its_own(touch, touches), work);
       if (touch.buffer->scope == ir::Scope::Global && !touch.is_store) fetched = kLoadCycles;
     }
     for (const Nest& inner : nest.inner) {
@@ -156,7 +133,49 @@ class Launch : public LaunchWork {
                : 0;
   }
 
-  void add(const Touch& touch, ThreadWork& work) {
+  /// Accesses as code has them: neighbours up to 16 bytes are one, where the next thread's are
+  /// others.
+  std::vector<Touch> merged(std::vector<Touch> touches) const {
+    const auto key = [](const Touch& touch) {
+      return std::tuple(touch.buffer.get(), touch.is_store, touch.is_gather, touch.lanes,
+                        touch.strides, touch.first);
+    };
+    std::ranges::sort(touches, {}, key);
+    std::vector<Touch> result;
+    for (Touch& touch : touches) {
+      const bool follows = !result.empty() && result.back().buffer == touch.buffer &&
+                           result.back().is_store == touch.is_store && !touch.is_gather &&
+                           !result.back().is_gather && result.back().strides == touch.strides &&
+                           result.back().first + result.back().lanes == touch.first;
+      const auto lanes = static_cast<double>(follows ? result.back().lanes + touch.lanes : 0);
+      const double across = stride(touch, along_x_);
+      const bool is_apart = across == 0 || across >= lanes;
+      if (follows && is_apart && lanes * static_cast<double>(touch.element_bytes) <= kVectorBytes) {
+        result.back().lanes += touch.lanes;
+      } else {
+        result.push_back(std::move(touch));
+      }
+    }
+    return result;
+  }
+
+  /// The part of what the threads of a block along x load that none of the accesses before loads,
+  /// as those of a window that slides do: L1 has it.
+  double share_of_its_own(const Touch& touch, const std::vector<Touch>& all) const {
+    const double across = stride(touch, along_x_);
+    if (across == 0 || across * static_cast<double>(touch.element_bytes) > kSectorBytes) return 1;
+    const double length = across * (along_x_.extent - 1) + static_cast<double>(touch.lanes);
+    double nearest = length;
+    for (const Touch& other : all) {
+      const auto ahead = static_cast<double>(touch.first - other.first);
+      if (other.buffer == touch.buffer && !other.is_store && other.strides == touch.strides &&
+          other.lanes == touch.lanes && ahead > 0)
+        nearest = std::min(nearest, ahead);
+    }
+    return nearest / length;
+  }
+
+  void add(const Touch& touch, double share, ThreadWork& work) {
     const auto bytes = static_cast<double>(touch.element_bytes * touch.lanes);
     work.instructions +=
         touch.is_gather ? static_cast<double>(touch.lanes) : std::ceil(bytes / kVectorBytes);
@@ -175,9 +194,13 @@ class Launch : public LaunchWork {
     }
     if (touch.buffer->scope != ir::Scope::Global) return;
     if (touched_.insert(touch.buffer.get()).second) memory_bytes += touch.buffer_bytes;
-    const bool is_dense = across_x * static_cast<double>(touch.element_bytes) <= bytes;
-    work.global_bytes += is_dense ? std::max(different * bytes, kSectorBytes)
-                                  : different * std::max(bytes, kSectorBytes);
+    const double each = std::max(bytes, kSectorBytes);
+    const double span = (across_x * (x - 1)) * static_cast<double>(touch.element_bytes) + bytes;
+    const double sectors = std::ceil(span / kSectorBytes) * kSectorBytes;
+    // Of threads along x whole sectors, few or one for each; rows of threads lie anywhere.
+    const double of_row = across_x != 0 ? std::min(sectors, x * each) : bytes;
+    const double rows = across_y != 0 ? y : 1;
+    work.global_bytes += share * std::max(rows * of_row, kSectorBytes);
   }
 
   size_t depth_;

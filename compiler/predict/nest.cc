@@ -22,6 +22,7 @@
 #include "compiler/analysis/matrix_product.h"
 #include "compiler/analysis/tile_product.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
 #include "compiler/ir/matrix_unit.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/predict/numbers.h"
@@ -125,6 +126,7 @@ class Reader : public Visitor {
     Nest* const outer = at_;
     auto outer_updates = std::exchange(updates_, {});
     auto outer_loaded = std::exchange(loaded_, {});
+    auto outer_conditions = std::exchange(conditions_, {});
     at_ = &nest;
     loops_.push_back(loop.var);
     (*this)(loop.body);
@@ -134,6 +136,7 @@ class Reader : public Visitor {
     at_ = outer;
     updates_ = std::move(outer_updates);
     loaded_ = std::move(outer_loaded);
+    conditions_ = std::move(outer_conditions);
     at_->inner.push_back(std::move(nest));
   }
 
@@ -183,17 +186,35 @@ class Reader : public Visitor {
   }
 
   void visit(const Binary& binary) override {
+    if (binary.type == Type{DType::Bool, 1} && binary.a->type == kIndexType) {
+      if (is_known(binary)) return;
+    }
     const bool adds = binary.op == Operator::Add || binary.op == Operator::Sub;
     const auto multiplies = [](const Expr& e) {
       const auto* factor = as<Binary>(e);
       return factor != nullptr && factor->op == Operator::Mul;
     };
-    // Indices are counted by what they load.
-    const bool is_index = binary.type == kIndexType;
+    // Indices are counted by what they load; what joins two conditions is part of the second.
+    const bool is_index = binary.type == kIndexType || is_junction(binary);
     const bool is_fused =
         adds && is_float_type(binary.type) && (multiplies(binary.a) || multiplies(binary.b));
     if (!is_fused && !is_index) operation(binary.op, binary.a->type);
     Visitor::visit(binary);
+  }
+
+  static bool is_junction(const Binary& binary) {
+    return binary.a->type == Type{DType::Bool, 1} &&
+           (binary.op == Operator::And || binary.op == Operator::Or);
+  }
+
+  /// Whether the condition of an element stands in this body already, as those of windows do that
+  /// overlap: it is computed once.
+  bool is_known(const Binary& condition) {
+    constexpr size_t kMost = 64;
+    const auto is_same = [&](const Expr& known) { return equal_trees(known, Expr(&condition)); };
+    if (std::ranges::any_of(conditions_, is_same)) return true;
+    if (conditions_.size() < kMost) conditions_.push_back(Expr(&condition));
+    return false;
   }
 
   void visit(const Call& call) override {
@@ -356,6 +377,7 @@ class Reader : public Visitor {
   std::vector<VarRef> loops_;
   std::unordered_map<BufferRef, std::unordered_map<int64_t, Chain>> updates_;
   std::set<std::tuple<const Buffer*, int64_t, int64_t, std::vector<int64_t>>> loaded_;
+  std::vector<Expr> conditions_;
   Nest* at_ = nullptr;
 };
 

@@ -39,6 +39,19 @@ TEST(Nest, HasExtentsAndStridesForTheSizesGiven) {
   }
 }
 
+/// Those of windows that overlap are; what joins two of them is part of the second.
+TEST(Nest, AConditionOfAnElementIsComputedOnce) {
+  const ir::Kernel kernel = parse_kernel("A: float32[64], C: float32[64]",
+                                         R"(for i in 0..32 {
+      C[i*2] = if_then_else(i >= 1 && i < 31, A[i - 1], 0.0)
+      C[i*2 + 1] = if_then_else(i >= 1 && i < 30, A[i - 1], 0.0) })");
+  const Nest nest = nest_of(kernel, {}, kRegisters);
+  ASSERT_EQ(nest.inner.size(), 1U);
+  EXPECT_EQ(count_of(nest.inner[0], ir::Operator::GreaterEqual), 1);
+  EXPECT_EQ(count_of(nest.inner[0], ir::Operator::Less), 2);
+  EXPECT_EQ(count_of(nest.inner[0], ir::Operator::And), 0);
+}
+
 TEST(Nest, AProductThatIsAddedIsOneOperation) {
   const ir::Kernel kernel = parse_kernel("A: float32[n], B: float32[n], C: float32[n]",
                                          "for i in 0..n { C[i] = C[i] + A[i]*B[i] }");

@@ -47,6 +47,21 @@ TEST(PredictGpu, WhatIsReadApartTakesWholeSectors) {
   EXPECT_NEAR(dense.seconds(), 2 * 33554432.0 * 4 / 3350e9, 3e-6);
 }
 
+/// Three places that slide: what two of them load L1 has, but for the ends of a block.
+TEST(PredictGpu, WhatOverlapsComesFromL2Once) {
+  const auto bytes_of_l2 = [](const char* value) {
+    const std::string body = std::string(R"(
+      for b in 0..1056 bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
+        C[b*256 + t] = )") + value +
+                             " } }";
+    return term_of_gpu(predicted_on_gpu("A: float32[540672], C: float32[270336]", body.c_str()),
+                       "L2");
+  };
+  const double once = bytes_of_l2("A[b*256 + t]");
+  EXPECT_NEAR(bytes_of_l2("A[b*256 + t] + A[b*256 + t + 1] + A[b*256 + t + 2]"), once, 0.01 * once);
+  EXPECT_DOUBLE_EQ(bytes_of_l2("A[b*256 + t] + A[b*256 + t + 256]"), 1.5 * once);
+}
+
 TEST(PredictGpu, EachLaunchOfALoopOfTheHostIsCounted) {
   const Prediction prediction = predicted_on_gpu("C: float32[256]", R"(
     for s in 0..10 host { for b in 0..2 bind(blockIdx.x) { for t in 0..128 bind(threadIdx.x) {
