@@ -161,6 +161,20 @@ TEST(BlockTiles, AreAsLargeAsThereAreMultiprocessors) {
   EXPECT_EQ(tiles_of(square(1024))[0], "a tile a block, 4 x 4 a thread");
 }
 
+// A sum that is short is computed as soon by a thread for each result.
+TEST(BlockTiles, HaveTwoRowsOrColumnsWhereASideIsShort) {
+  const auto first_of = [](int rows, int columns, int steps) {
+    return tiles_of(kernel_of(fmt::format(
+        "kernel k(A: float32[{0}, {2}], B: float32[{2}, {1}]) -> (C: float32[{0}, {1}]) {{"
+        " C[i, j] = sum[k < {2}](A[i, k] * B[k, j]) }}",
+        rows, columns, steps)))[0];
+  };
+  EXPECT_EQ(first_of(24, 65536, 128), "a tile a block, 2 x 8 a thread");
+  EXPECT_EQ(first_of(65536, 24, 128), "a tile a block, 8 x 2 a thread");
+  EXPECT_EQ(first_of(33, 65536, 128), "a tile a block, 4 x 8 a thread");
+  EXPECT_EQ(first_of(24, 65536, 32), "threads");
+}
+
 TEST(BlockTiles, OfUnknownSizesAreSmallUnlessTheyAreTuned) {
   const std::vector<std::string> tiles = tiles_of(kernel_of(kTiled[0].text));
   EXPECT_EQ(tiles.size(), 4U);

@@ -16,9 +16,9 @@ constexpr double kVectorBytes = 16;  // of one load from shared memory
 // One block of 256 threads waits at its barriers and for its loads with nobody to take its turn. An
 // estimate, as no GPU was measured.
 constexpr double kAlone = 1.5;
-// For each step of the reduction beside products and their loads: barriers, fetches, the loop. Of
-// the order that main loops come out with (docs/gpu.md).
-constexpr double kLoopInstructions = 0.5;
+// For each step of the reduction beside products and their loads: barriers, fetches, the loop. Main
+// loops of 16 steps have about 40 of them.
+constexpr double kLoopInstructions = 2.5;
 
 double whole(int64_t extent, int64_t part) {
   return std::ceil(static_cast<double>(extent) / static_cast<double>(part));
@@ -33,8 +33,10 @@ double cycles_of_step(const BlockProduct& product, const ThreadTile& tile,
   const double loads = (rows + columns) * bytes / kVectorBytes;
   const double arithmetic = kWarps * 32 * rows * columns / static_cast<double>(machine.float_lanes);
   const double issue = kWarps * (rows * columns + loads + kLoopInstructions) / kSchedulers;
-  // Two rows of threads of a warp read the same row elements, 16 threads different columns.
-  const double shared = kWarps * (2 * rows + kThreadsOfSide * columns) * bytes / kSharedBytes;
+  // Two rows of threads of a warp read the same row elements, 16 threads different columns; a load
+  // takes a cycle at least.
+  const double shared = kWarps * (std::max(2 * rows * bytes / kSharedBytes, 1.0) +
+                                  std::max(kThreadsOfSide * columns * bytes / kSharedBytes, 1.0));
   const double fetched = kThreadsOfSide * (rows + columns) * bytes;
   return std::max({arithmetic, issue, shared, fetched / machine.l2_bytes});
 }

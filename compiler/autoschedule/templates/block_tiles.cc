@@ -26,16 +26,21 @@
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kLeast = 32;           // of an axis that is cut into tiles
+constexpr int64_t kLeast = 32;        // of an axis that is cut into tiles
+constexpr int64_t kLeastOfLong = 17;  // where the sum has this many steps:
+constexpr int64_t kLongSum = 64;
 constexpr int64_t kMostSteps = 64;       // of the reduction between two barriers
 constexpr int64_t kBytes = 24 << 10;     // of shared memory: two blocks have room on every device
 constexpr int64_t kCopies = 2;           // of both factors, for iterations that take turns
 constexpr int64_t kSumBytes = 256;       // of a thread's sums: a quarter of its registers
+constexpr int64_t kFewSums = 16;         // of a thread: short code of many steps
 constexpr ThreadTile kAnyTile = {4, 4};  // the first: taken where sizes are not known
-constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8}};
+constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8}, {2, 4}, {4, 2}, {2, 8}, {8, 2}};
 
-bool is_short(const StageGraph& graph, AxisId axis) {
-  return constant_extent(graph, axis).value_or(kLeast) < kLeast;
+/// Whether a side is too short for a tile: of a short sum each of its elements is computed as soon.
+bool is_short(const StageGraph& graph, const Stage& stage, const std::vector<AxisId>& side) {
+  const bool is_long = constant_extent_of(graph, stage.reduce).value_or(0) >= kLongSum;
+  return constant_extent_of(graph, side).value_or(kLeast) < (is_long ? kLeastOfLong : kLeast);
 }
 
 /// How many values of the axis a block needs at once; nothing where that is not known.
@@ -100,7 +105,8 @@ std::optional<BlockTile> any_tile_of(const StageGraph& graph, StageId id) {
 std::optional<BlockTile> of_one_axis_a_side(const StageGraph& graph, BlockTile tile) {
   const Stage& stage = graph[tile.stage];
   const Contraction& contraction = tile.contraction;
-  if (is_short(graph, contraction.row) || is_short(graph, contraction.column)) return std::nullopt;
+  if (is_short(graph, stage, {contraction.row}) || is_short(graph, stage, {contraction.column}))
+    return std::nullopt;
   tile.batch = stage.data;
   std::erase_if(tile.batch,
                 [&](AxisId axis) { return axis == contraction.row || axis == contraction.column; });
@@ -121,8 +127,7 @@ std::optional<BlockTile> of_joined_axes(const StageGraph& graph, BlockTile tile)
   const bool is_one = tile.sides.rows.size() == 1 && tile.sides.columns.size() == 1;
   if (is_one && reduce.size() == 1) return std::nullopt;
   const auto is_side = [&](const std::vector<AxisId>& axes) {
-    return may_be_one_loop(graph, axes) &&
-           constant_extent_of(graph, axes).value_or(kLeast) >= kLeast;
+    return may_be_one_loop(graph, axes) && !is_short(graph, graph[tile.stage], axes);
   };
   if (!is_side(tile.sides.rows) || !is_side(tile.sides.columns) || !may_be_one_loop(graph, reduce))
     return std::nullopt;
@@ -145,7 +150,7 @@ bool has_room(const StageGraph& graph, const BlockTile& tile) {
 std::optional<BlockTile> with_steps(const StageGraph& graph, BlockTile tile) {
   if (tile.own != kAnyTile && sum_bytes(graph, tile) > kSumBytes) return std::nullopt;
   // More would only make longer code of the large tiles.
-  const int64_t most = tile.own == kAnyTile ? 16 : 8;
+  const int64_t most = tile.own.rows * tile.own.columns <= kFewSums ? 16 : 8;
   for (tile.steps = most; tile.steps > 0; tile.steps /= 2) {
     if (has_room(graph, tile)) return tile;
   }
@@ -164,6 +169,15 @@ Parameter steps_parameter(const StageGraph& graph, BlockTile tile) {
   return steps;
 }
 
+/// Whether a tile has as few rows or columns as the product, for which others are too large.
+bool is_for_short_side(const StageGraph& graph, const BlockTile& tile) {
+  const BlockProduct product = product_of(graph, tile);
+  const auto fits = [](int64_t own, int64_t extent) {
+    return own >= kAnyTile.rows || (extent > 0 && extent <= kThreadsOfSide * own);
+  };
+  return fits(tile.own.rows, product.rows) && fits(tile.own.columns, product.columns);
+}
+
 /// All tiles of a form that fit.
 void add_tiles(const StageGraph& graph, const std::optional<BlockTile>& form,
                std::vector<BlockTile>& tiles) {
@@ -171,6 +185,7 @@ void add_tiles(const StageGraph& graph, const std::optional<BlockTile>& form,
   for (const ThreadTile& own : kTiles) {
     BlockTile tile = *form;
     tile.own = own;
+    if (!is_for_short_side(graph, tile)) continue;
     if (const auto found = with_steps(graph, tile)) tiles.push_back(*found);
   }
 }
