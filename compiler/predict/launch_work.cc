@@ -22,19 +22,18 @@ using ir::LoopKind;
 using ir::Operator;
 using ir::ThreadAxis;
 
+using autoschedule::kLoadCycles;
+using autoschedule::kLoadsUnderWay;
 using autoschedule::kSharedBytes;
 
 constexpr double kBanks = autoschedule::kBanks;
 constexpr double kVectorBytes = autoschedule::kVectorBytesOfThread;
 constexpr double kMatrixLoadCycles = 4;  // 512 bytes of shared memory, for a warp
 constexpr double kSectorBytes = 32;      // that come from L2 for a byte of them
-// Of a load from memory, and of an operation that the next one waits for: estimated. Barriers are
-// not counted. Of a short loop all loads are under way at once, of others those of so many
-// iterations, to which compilers unroll them.
-constexpr double kLoadCycles = 600;
+// Of an operation that the next one waits for: estimated. Barriers are not counted. Of a short loop
+// all loads are under way at once.
 constexpr double kOperationCycles = 4;
 constexpr double kShortLoop = 32;
-constexpr double kUnrolled = 4;
 // Instructions of a loop's end, of a function and of a division: estimated.
 constexpr double kLoopInstructions = 3;
 constexpr double kFunctionInstructions = 8;
@@ -86,7 +85,7 @@ class Launch : public LaunchWork {
     work = work.times(nest.extent);
     if (nest.inner.empty())
       work.load_waits =
-          nest.extent <= kShortLoop ? loads : loads * std::ceil(nest.extent / kUnrolled);
+          nest.extent <= kShortLoop ? loads : loads * std::ceil(nest.extent / kLoadsUnderWay);
     return work;
   }
 

@@ -39,6 +39,15 @@ std::optional<int64_t> constant_extent_of(const StageGraph& graph,
   return product;
 }
 
+std::optional<AxisId> longest_axis(const StageGraph& graph, const std::vector<AxisId>& axes) {
+  std::optional<AxisId> longest;
+  for (const AxisId axis : axes) {
+    const std::optional<int64_t> extent = constant_extent(graph, axis);
+    if (extent && (!longest || *extent > *constant_extent(graph, *longest))) longest = axis;
+  }
+  return longest;
+}
+
 int64_t elements_in_order(const StageGraph& graph, const ir::TensorRead& read,
                           const std::vector<AxisId>& axes) {
   const std::vector<ir::Expr>& shape = graph[read.stage].shapes[read.output];

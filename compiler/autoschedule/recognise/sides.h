@@ -19,6 +19,9 @@ Sides sides_of(const StageGraph& graph, StageId stage, const Contraction& contra
 /// The product of their extents; nothing where one is not known.
 std::optional<int64_t> constant_extent_of(const StageGraph& graph, const std::vector<AxisId>& axes);
 
+/// The longest of the axes whose extents are known.
+std::optional<AxisId> longest_axis(const StageGraph& graph, const std::vector<AxisId>& axes);
+
 /// Elements that lie one after the other in memory, and along these axes as one loop, too: those of
 /// the last axes, which are the last dimensions of what is read.
 int64_t elements_in_order(const StageGraph& graph, const ir::TensorRead& read,

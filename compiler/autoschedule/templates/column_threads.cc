@@ -6,92 +6,28 @@
 //           S.rf[64, 32] = sums of every 64th row, in registers, then in shared memory
 //           S[32 columns] = sum[64](S.rf[..])
 //
-// Where that would be fewer blocks than multiprocessors a block has fewer columns and more rows: 32
-// bytes of a row, which is what comes from memory at once, are the least.
+// How many of each there are is said by column_block.cc.
 #include "compiler/autoschedule/templates/column_threads.h"
 
 #include <algorithm>
 #include <tuple>
 
 #include "compiler/autoschedule/recognise/sides.h"
+#include "compiler/autoschedule/templates/column_block.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
-#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kThreads = 512;      // of a block
-constexpr int64_t kMostVectors = 8;    // of a row: 128 bytes
-constexpr int64_t kFewestVectors = 2;  // 32 bytes
-constexpr int64_t kFewestRows = 64;    // with fewer, a thread a column is as good
-constexpr int64_t kRowsOfThread = 8;   // so that sums in shared memory are little of the work
+constexpr int64_t kFewestRows = 64;  // with fewer, a thread a column is as good
+constexpr int64_t kMostFew = 16;     // sums that a thread has of each column
 
-constexpr int64_t kMostFew = 16;  // sums that a thread has of each column
-constexpr int64_t kSharedOfBlock = 32 << 10;
-
-struct Columns {
-  int64_t lanes = 1;    // of a vector
-  int64_t vectors = 1;  // of a row of a block
-  int64_t rows = 1;     // that the block's threads reduce at once
-  /// Data axes of few elements along which the same columns are read: of a few rows times a matrix.
-  std::vector<AxisId> few;
-
-  bool is_few(AxisId axis) const { return std::ranges::find(few, axis) != few.end(); }
-};
-
-/// The data axes along which nothing moves that lies along the last one.
-std::vector<AxisId> few_of(const StageGraph& graph, const Stage& stage) {
-  std::vector<AxisId> few = stage.data;
-  schedule::for_each_read(stage.bodies[0], [&](const ir::TensorRead& read) {
-    if (!is_used_in(graph, read, stage.data.back())) return;
-    std::erase_if(few, [&](AxisId axis) { return is_used_in(graph, read, axis); });
-  });
-  return few;
-}
-
-Columns columns_for(const Chooser& chooser, StageId id) {
-  const StageGraph& graph = chooser.graph;
-  const Stage& stage = graph[id];
-  int64_t bytes = size_of(stage.types[0]);
-  schedule::for_each_read(stage.bodies[0], [&](const ir::TensorRead& read) {
-    if (is_used_in(graph, read, stage.data.back()))
-      bytes = std::max<int64_t>(bytes, size_of(read.type.element));
-  });
-  const std::optional<int64_t> length = constant_extent(graph, stage.data.back());
-  Columns columns{.few = few_of(graph, stage)};
-  columns.lanes = std::max<int64_t>(kVectorBytesOfThread / bytes, 1);
-  if (!length || *length % columns.lanes != 0) columns.lanes = 1;
-  columns.vectors = columns.lanes > 1 ? kMostVectors : ir::kWarp;
-  int64_t others = 1;
-  for (size_t d = 0; d + 1 < stage.data.size(); ++d)
-    if (!columns.is_few(stage.data[d]))
-      others *= std::clamp<int64_t>(constant_extent(graph, stage.data[d]).value_or(1), 1, 1 << 16);
-  const int64_t multiprocessors = gpu_machine(chooser.arch).multiprocessors;
-  // A few multiprocessors may have nothing to do.
-  while (length && columns.lanes > 1 && columns.vectors > kFewestVectors &&
-         *length / (columns.vectors * columns.lanes) * others < multiprocessors * 3 / 4)
-    columns.vectors /= 2;
-  // A thread has a result in the end.
-  const int64_t few = constant_extent_of(graph, columns.few).value_or(1);
-  while (columns.vectors > 1 && few * columns.vectors * columns.lanes > kThreads)
-    columns.vectors /= 2;
-  columns.rows = kThreads / columns.vectors;
-  // The rows of one axis are divided.
-  const int64_t rows = constant_extent(graph, stage.reduce[0]).value_or(kThreads * kRowsOfThread);
-  while (columns.rows > kRowsOfThread && rows < columns.rows * kRowsOfThread)
-    columns.rows /= 2;
-  const int64_t bytes_of_row = few * columns.vectors * columns.lanes * size_of(stage.types[0]);
-  while (columns.rows > 1 && columns.rows * bytes_of_row > kSharedOfBlock)
-    columns.rows /= 2;
-  return columns;
-}
-
-void write_columns(const StageGraph& graph, StageId id, const Columns& columns,
+void write_columns(const StageGraph& graph, StageId id, const ColumnBlock& columns,
                    const std::optional<Epilogue>& epilogue, StepWriter& steps) {
   const Stage& stage = graph[id];
-  const AxisId divided = steps.split(id, stage.reduce[0], columns.rows).second;
+  const AxisId divided = steps.split(id, columns.divided, columns.rows).second;
   const auto [parts, axes] = steps.rfactor(id, divided);
   const StageId stored = epilogue ? epilogue->stage : id;
   const auto is_few = [&](AxisId axis) { return columns.is_few(axis); };
@@ -138,6 +74,13 @@ void write_columns(const StageGraph& graph, StageId id, const Columns& columns,
   if (columns.lanes > 1) steps.vectorize(sums, last);
 }
 
+/// Whether columns that are fewer than a warp has threads are better divided than one thread each.
+bool gains_from_columns(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  return constant_extent_of(graph, joined({graph[id].data, graph[id].reduce})) &&
+         column_cycles(chooser, id) < element_cycles(chooser, id);
+}
+
 }  // namespace
 
 bool is_column_reduction(const Chooser& chooser, StageId id) {
@@ -146,11 +89,8 @@ bool is_column_reduction(const Chooser& chooser, StageId id) {
   if (!is_plain_reduction(graph, id) || stage.data.empty() || !may_reassociate(chooser, id))
     return false;
   const AxisId last = stage.data.back();
-  if (constant_extent_of(graph, stage.reduce).value_or(kFewestRows) < kFewestRows ||
-      constant_extent(graph, last).value_or(ir::kWarp) < ir::kWarp) {
-    return false;
-  }
-  const std::vector<AxisId> few = few_of(graph, stage);
+  if (constant_extent_of(graph, stage.reduce).value_or(kFewestRows) < kFewestRows) return false;
+  const std::vector<AxisId> few = few_of_columns(graph, stage);
   if (constant_extent_of(graph, few).value_or(kMostFew + 1) > kMostFew) return false;
   bool found = false;
   bool are_along = true;
@@ -164,13 +104,14 @@ bool is_column_reduction(const Chooser& chooser, StageId id) {
                   return is_read(axis) || std::ranges::find(few, axis) != few.end();
                 });
   });
-  return found && are_along;
+  const bool is_narrow = constant_extent(graph, last).value_or(ir::kWarp) < ir::kWarp;
+  return found && are_along && (!is_narrow || gains_from_columns(chooser, id));
 }
 
 std::vector<Sketch> column_thread_sketches(const Chooser& chooser, StageId id,
                                            const std::optional<Epilogue>& epilogue) {
   if (!is_column_reduction(chooser, id)) return {};
-  const Columns columns = columns_for(chooser, id);
+  const ColumnBlock columns = column_block_of(chooser, id);
   return {
       {.name = "rows divided among threads",
        .parameters = {},

@@ -30,6 +30,11 @@ constexpr int64_t kVectorBytesOfThread = 16;
 constexpr int64_t kBanks = 32;
 constexpr int64_t kBankBytes = 4;
 
+/// Cycles that a load from memory takes, and how many of a loop are under way at once, to which
+/// compilers unroll it: estimated.
+constexpr double kLoadCycles = 600;
+constexpr double kLoadsUnderWay = 4;
+
 /// What a launch takes beside its work: estimated.
 constexpr double kLaunchSeconds = 2e-6;
 
