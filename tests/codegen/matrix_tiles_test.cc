@@ -270,12 +270,13 @@ TEST_P(MatrixTiles, EachLineOfTheSourceHasItsStatement) {
 INSTANTIATE_TEST_SUITE_P(All, MatrixTiles, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// Where a sum is in parts, of these, which are the last stage.
 std::vector<std::string> sketches_of(const std::string& text, std::string_view arch,
                                      const CompileOptions& options = {}) {
   const language::TextKernel kernel = kernel_of(text);
   const SketchSpace space(kernel.kernel, {}, {TargetKind::Cuda, std::string(arch)}, options);
   std::vector<std::string> names;
-  for (const autoschedule::Sketch& sketch : space.stages().at(0).sketches)
+  for (const autoschedule::Sketch& sketch : space.stages().back().sketches)
     names.push_back(sketch.name);
   return names;
 }
@@ -349,6 +350,21 @@ TEST(MatrixTiles, AreCopiedFromPlacesThatMove) {
   EXPECT_EQ(count_in(source, " += 384;"), 8U) << source;
   EXPECT_EQ(count_in(source, " += 131072;"), 3U * 4U) << source;
   EXPECT_EQ(count_in(source, ", 256>("), 8U) << source;
+}
+
+/// A dimension of which a sum is in parts is read in as few pieces as a whole one.
+TEST(MatrixTiles, OfPartsOfADimensionAreCopiedAtOnceToo) {
+  for (const auto& [columns, read] :
+       {std::pair{"4096, 256", "p * 512 + k, j"}, std::pair{"256, 4096", "j, p * 512 + k"}}) {
+    const std::string source = source_of(gpu_loops_by(
+        kernel_of(fmt::format(
+            "kernel k(A: float16[256, 4096], B: float16[{}]) -> (C: float32[8, 256, 256]) {{\n"
+            "  C[p, i, j] = sum[k < 512](float32(A[i, p * 512 + k]) * float32(B[{}])) }}",
+            columns, read)),
+        "matrix instructions, 256 x 128 a block"));
+    EXPECT_GT(count_in(source, "kiln_copy<16, "), 0U) << source;
+    EXPECT_EQ(count_in(source, "kiln_copy<2, "), 0U) << source;
+  }
 }
 
 TEST(MatrixTilesLeave, WhatHasNoTensorCoresOrKeepsItsOrder) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/prove.h"
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/ir/build.h"
 
@@ -48,18 +49,58 @@ std::optional<AxisId> longest_axis(const StageGraph& graph, const std::vector<Ax
   return longest;
 }
 
+std::optional<CutDimension> cut_dimension(const StageGraph& graph, const ir::Expr& index,
+                                          const std::vector<AxisId>& axes) {
+  for (const AxisId inner : axes) {
+    const std::optional<int64_t> length = constant_extent(graph, inner);
+    if (!length || !ir::uses_var(index, graph.axes[inner].value)) continue;
+    for (const AxisId outer : axes) {
+      if (outer == inner || !ir::uses_var(index, graph.axes[outer].value)) continue;
+      const ir::Expr cut =
+          ir::Expr(graph.axes[outer].value) * *length + ir::Expr(graph.axes[inner].value);
+      if (ir::is_const(analysis::simplify(index - cut), 0)) return CutDimension{outer, inner};
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_permuted(const StageGraph& graph, const ir::TensorRead& read,
+                 const std::vector<AxisId>& axes) {
+  std::vector<AxisId> left = axes;
+  for (const ir::Expr& index : read.indices) {
+    const auto axis = std::ranges::find_if(
+        left, [&](AxisId each) { return index == ir::Expr(graph.axes[each].value); });
+    if (axis != left.end()) {
+      left.erase(axis);
+      continue;
+    }
+    const std::optional<CutDimension> cut = cut_dimension(graph, index, left);
+    if (!cut) return false;
+    std::erase_if(left, [&](AxisId each) { return each == cut->outer || each == cut->inner; });
+  }
+  return left.empty();
+}
+
+bool begins_at_multiples(const StageGraph& graph, const ir::Expr& index, AxisId axis) {
+  const std::optional<int64_t> length = constant_extent(graph, axis);
+  if (!length || *length < 1 || !ir::uses_var(index, graph.axes[axis].value)) return false;
+  const ir::Expr start = index - ir::Expr(graph.axes[axis].value);
+  return ir::is_const(analysis::simplify(ir::floormod(start, ir::index(*length))), 0);
+}
+
 int64_t elements_in_order(const StageGraph& graph, const ir::TensorRead& read,
                           const std::vector<AxisId>& axes) {
   const std::vector<ir::Expr>& shape = graph[read.stage].shapes[read.output];
   int64_t elements = 1;
   for (size_t i = 1; i <= std::min(axes.size(), read.indices.size()); ++i) {
     const AxisId axis = axes[axes.size() - i];
-    const std::optional<int64_t> extent = constant_extent(graph, axis);
     const size_t dimension = read.indices.size() - i;
-    const bool is_whole = extent && read.indices[dimension] == ir::Expr(graph.axes[axis].value) &&
-                          ir::as_const_int(shape[dimension]) == extent;
-    if (!is_whole) return elements;
-    elements *= *extent;
+    const std::optional<int64_t> length = ir::as_const_int(shape[dimension]);
+    if (!length || !begins_at_multiples(graph, read.indices[dimension], axis)) return elements;
+    const int64_t extent = *constant_extent(graph, axis);
+    if (*length % extent != 0) return elements;
+    elements *= extent;
+    if (*length != extent) return elements;
   }
   return elements;
 }

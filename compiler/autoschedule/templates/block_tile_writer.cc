@@ -33,7 +33,7 @@ void fetch_together(StepWriter& steps, StageId copy, const std::vector<AxisId>& 
 int64_t lanes_of(const StageGraph& graph, const BlockTile& tile, const ir::TensorRead& read,
                  const std::vector<AxisId>& axes) {
   const int64_t lanes = kVectorBytesOfThread / size_of(read.type.element);
-  if (lanes < 2 || !only_reorders(graph, read, axes)) return 1;
+  if (lanes < 2 || !is_permuted(graph, read, axes)) return 1;
   for (const AxisId axis : axes) {
     if (!is_contiguous_in(graph, read, axis)) continue;
     const bool is_whole = constant_extent(graph, axis).value_or(1) % lanes == 0;
@@ -139,7 +139,7 @@ class TileWriter {
     std::vector<AxisId> layout = tile_.batch;
     std::erase_if(layout, [&](AxisId axis) { return !is_used_in(graph_, read, axis); });
     layout.insert(layout.end(), {stage.reduce[0], side});
-    const bool is_transposed = stage.reduce.size() == 1 && only_reorders(graph_, read, layout) &&
+    const bool is_transposed = stage.reduce.size() == 1 && is_permuted(graph_, read, layout) &&
                                is_contiguous_in(graph_, read, stage.reduce[0]);
     const auto [copy, axes] = steps_.cache_read(
         tensor, tile_.stage, is_transposed ? layout : std::vector<AxisId>{}, "shared");

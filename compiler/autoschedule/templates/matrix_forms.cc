@@ -20,7 +20,7 @@ constexpr int64_t kLeast = 64;       // of a side that is cut into tiles
 bool is_box(const StageGraph& graph, const ir::TensorRead& read, const Stage& stage) {
   std::vector<AxisId> used = joined({stage.data, stage.reduce});
   std::erase_if(used, [&](AxisId axis) { return !is_used_in(graph, read, axis); });
-  return only_reorders(graph, read, used);
+  return is_permuted(graph, read, used);
 }
 
 /// What computes the products of a sum; nothing where they are rounded before they are added up,
@@ -109,9 +109,10 @@ std::vector<AxisId> order_of_sum(const StageGraph& graph, const MatrixTile& tile
 std::vector<AxisId> window_first(const StageGraph& graph, const MatrixTile& tile,
                                  const ir::TensorRead& image) {
   const auto is_of_window = [&](AxisId axis) {
+    const std::vector<AxisId> parts = joined({tile.sides.batch, {axis}});
     return std::ranges::any_of(image.indices, [&](const ir::Expr& index) {
       return ir::uses_var(index, graph.axes[axis].value) &&
-             index != ir::Expr(graph.axes[axis].value);
+             index != ir::Expr(graph.axes[axis].value) && !cut_dimension(graph, index, parts);
     });
   };
   std::vector<AxisId> order = tile.sum;
