@@ -46,7 +46,7 @@ DrawnTypes drawn_types(Random& random) {
 
 }  // namespace
 
-DrawnContraction drawn_contraction(Random& random) {
+DrawnContraction drawn_contraction(Random& random, const DrawnExtents& extents) {
   DrawnContraction drawn;
   const DrawnTypes types = drawn_types(random);
   const bool is_even = types.rows == "float32" && random.chance(0.8);  // rows begin at 16 bytes
@@ -57,9 +57,9 @@ DrawnContraction drawn_contraction(Random& random) {
     drawn.sizes.push_back(extent);
     return DrawnAxis{name, fmt::format("n{}", drawn.sizes.size())};
   };
-  const DrawnAxis i = axis("i", 1, 75);
-  const DrawnAxis j = axis("j", 1, 75);
-  const DrawnAxis k = axis("k", 1, 90);
+  const DrawnAxis i = axis("i", extents.least_of_side, extents.most_of_side);
+  const DrawnAxis j = axis("j", extents.least_of_side, extents.most_of_side);
+  const DrawnAxis k = axis("k", extents.least_of_sum, extents.most_of_sum);
   std::vector<DrawnAxis> rows = {i, k};
   std::vector<DrawnAxis> columns = {k, j};
   std::vector<DrawnAxis> output = {i, j};

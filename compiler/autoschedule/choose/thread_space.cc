@@ -20,7 +20,7 @@
 #include "compiler/autoschedule/templates/parameters.h"
 #include "compiler/autoschedule/templates/row_threads.h"
 #include "compiler/autoschedule/templates/shared_transposes.h"
-#include "compiler/autoschedule/templates/split_rows.h"
+#include "compiler/autoschedule/templates/split_sums.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 
 namespace kiln::autoschedule {
@@ -160,7 +160,7 @@ OpenSchedule start_for_threads(const language::Kernel& kernel, const language::S
   language::Schedule padded = with_padded_stages(kernel, given, has_block_tiles);
   OpenSchedule start = with_inline_elements(
       kernel, {with_reduction_stages(kernel, std::move(padded), gains), {}}, Reads::AtOnePlace);
-  return with_split_rows(kernel, std::move(start), target, options);
+  return with_split_sums(kernel, std::move(start), target, options);
 }
 
 std::vector<StageSketches> thread_space(const Chooser& chooser, const std::vector<bool>& touched) {

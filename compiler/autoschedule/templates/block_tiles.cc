@@ -14,6 +14,7 @@
 #include "compiler/autoschedule/templates/block_tiles.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -232,6 +233,29 @@ BlockProduct product_of(const StageGraph& graph, const BlockTile& tile) {
 
 bool has_block_tiles(const StageGraph& graph, StageId id) {
   return !tiles_of(graph, "", id).empty();
+}
+
+CyclesOfParts block_tile_cycles(const Chooser& chooser, StageId id) {
+  struct Cut {
+    BlockProduct product;
+    ThreadTile own;
+  };
+  std::vector<Cut> cuts;
+  for (const BlockTile& tile : tiles_of(chooser.graph, chooser.arch, id)) {
+    const BlockProduct product = product_of(chooser.graph, tile);
+    if (product.rows * product.columns * product.steps == 0) return {};
+    cuts.push_back({product, tile.own});
+  }
+  if (cuts.empty()) return {};
+  return [cuts, &machine = gpu_machine(chooser.arch)](int64_t parts) {
+    double shortest = std::numeric_limits<double>::infinity();
+    for (Cut cut : cuts) {
+      cut.product.batch *= parts;
+      cut.product.steps /= parts;
+      shortest = std::min(shortest, block_cycles(cut.product, cut.own, machine));
+    }
+    return shortest;
+  };
 }
 
 std::optional<StageId> padding_of_block_tiles(const StageGraph& graph, StageId id) {

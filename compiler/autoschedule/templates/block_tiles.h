@@ -5,6 +5,7 @@
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/templates/sketch.h"
+#include "compiler/autoschedule/templates/split_sums.h"
 
 namespace kiln::autoschedule {
 
@@ -21,6 +22,10 @@ std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id,
 /// The stage that puts something around a factor, where all such tiles of a stage do that when they
 /// fetch it: then it is no stage by itself.
 std::optional<StageId> padding_of_block_tiles(const StageGraph& graph, StageId id);
+
+/// What the fastest of them takes with its sum in parts; empty where there is none, or where a size
+/// is not known.
+CyclesOfParts block_tile_cycles(const Chooser& chooser, StageId id);
 
 /// Whether a stage has such tiles, or a reduction inside of an expression would have them as one.
 bool has_block_tiles(const StageGraph& graph, StageId id);

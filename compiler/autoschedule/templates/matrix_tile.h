@@ -55,8 +55,10 @@ struct Panel {
 
 Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows);
 
-/// About how many cycles the product takes; of unknown sizes, for one tile of the smallest.
-double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine);
+/// About how many cycles the product takes with its sum in so many parts, each of which has tiles
+/// of its own; of unknown sizes, for one tile of the smallest.
+double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine,
+                     int64_t parts = 1);
 
 void write_matrix_tile(const StageGraph& graph, const MatrixTile& tile, StepWriter& steps);
 

@@ -34,15 +34,16 @@ double fetches_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_ro
 
 }  // namespace
 
-double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine) {
+double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine,
+                     int64_t parts) {
   const auto extent = [&](const std::vector<AxisId>& axes) {
     return constant_extent_of(graph, axes).value_or(kUnknown);
   };
   const auto whole = [&](const std::vector<AxisId>& axes, int64_t part) {
     return std::ceil(static_cast<double>(extent(axes)) / static_cast<double>(part));
   };
-  double blocks =
-      whole(tile.sides.rows, tile.block_rows()) * whole(tile.sides.columns, tile.block_columns());
+  double blocks = whole(tile.sides.rows, tile.block_rows()) *
+                  whole(tile.sides.columns, tile.block_columns()) * static_cast<double>(parts);
   for (const AxisId axis : tile.sides.batch)
     blocks *= static_cast<double>(std::max<int64_t>(extent({axis}), 1));
   const double products = static_cast<double>(tile.warps() * tile.rows * tile.columns);
@@ -54,7 +55,8 @@ double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuM
       std::max({products * kCycles / std::min<double>(kCores, static_cast<double>(tile.warps())),
                 fetched / machine.l2_bytes, issue});
   const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
-  return step * turns * (turns < 2 && tile.stages == 1 ? kAlone : 1);
+  const double steps = whole(tile.sum, tile.unit.steps * parts);
+  return step * steps * turns * (turns < 2 && tile.stages == 1 ? kAlone : 1);
 }
 
 }  // namespace kiln::autoschedule

@@ -18,6 +18,7 @@
 #include "compiler/autoschedule/templates/matrix_tiles.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include <fmt/format.h>
@@ -100,6 +101,15 @@ std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form)
   return tiles;
 }
 
+std::vector<MatrixTile> all_tiles_of(const Chooser& chooser, StageId id) {
+  std::vector<MatrixTile> tiles;
+  for (const MatrixTile& form : matrix_forms(chooser, id)) {
+    const std::vector<MatrixTile> of_form = tiles_of(chooser, form);
+    tiles.insert(tiles.end(), of_form.begin(), of_form.end());
+  }
+  return tiles;
+}
+
 }  // namespace
 
 std::optional<StageId> padding_of_matrix_tiles(const Chooser& chooser, StageId id) {
@@ -107,13 +117,21 @@ std::optional<StageId> padding_of_matrix_tiles(const Chooser& chooser, StageId i
   return forms.empty() ? std::nullopt : forms[0].padding;
 }
 
+CyclesOfParts matrix_tile_cycles(const Chooser& chooser, StageId id) {
+  std::vector<MatrixTile> tiles = all_tiles_of(chooser, id);
+  if (tiles.empty()) return {};
+  return [tiles = std::move(tiles), &graph = chooser.graph,
+          &machine = gpu_machine(chooser.arch)](int64_t parts) {
+    double shortest = std::numeric_limits<double>::infinity();
+    for (const MatrixTile& tile : tiles)
+      shortest = std::min(shortest, matrix_cycles(graph, tile, machine, parts));
+    return shortest;
+  };
+}
+
 std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id,
                                          const std::optional<Epilogue>& epilogue) {
-  std::vector<MatrixTile> tiles;
-  for (const MatrixTile& form : matrix_forms(chooser, id)) {
-    const std::vector<MatrixTile> of_form = tiles_of(chooser, form);
-    tiles.insert(tiles.end(), of_form.begin(), of_form.end());
-  }
+  std::vector<MatrixTile> tiles = all_tiles_of(chooser, id);
   const GpuMachine& machine = gpu_machine(chooser.arch);
   std::ranges::stable_sort(tiles, {}, [&](const MatrixTile& tile) {
     return matrix_cycles(chooser.graph, tile, machine);

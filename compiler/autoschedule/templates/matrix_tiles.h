@@ -6,6 +6,7 @@
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/templates/sketch.h"
+#include "compiler/autoschedule/templates/split_sums.h"
 
 namespace kiln::autoschedule {
 
@@ -21,5 +22,8 @@ std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id,
 /// The stage that puts something around a factor, where such tiles do that when they fetch it: then
 /// it is no stage by itself.
 std::optional<StageId> padding_of_matrix_tiles(const Chooser& chooser, StageId id);
+
+/// What the fastest of them takes with its sum in parts; empty where there is none.
+CyclesOfParts matrix_tile_cycles(const Chooser& chooser, StageId id);
 
 }  // namespace kiln::autoschedule

@@ -10,7 +10,6 @@
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/row_threads.h"
-#include "compiler/autoschedule/templates/step_writer.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -42,15 +41,12 @@ int64_t parts_of(int64_t extent, int64_t most) {
   return 1;
 }
 
-struct Split {
-  AxisId axis = 0;
-  int64_t length = 0;  // of a part
-};
+}  // namespace
 
-std::optional<Split> split_of(const Chooser& chooser, StageId id) {
+std::optional<SumSplit> split_of_rows(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  if (!is_open(graph, id) || !is_row_reduction(chooser, id)) return std::nullopt;
+  if (!is_row_reduction(chooser, id)) return std::nullopt;
   const auto rows = constant_extent_of(graph, stage.data);
   const auto elements = constant_extent_of(graph, stage.reduce);
   const GpuMachine& machine = gpu_machine(chooser.arch);
@@ -64,27 +60,7 @@ std::optional<Split> split_of(const Chooser& chooser, StageId id) {
   const int64_t most = std::min(kBlocks * multiprocessors / *rows, *elements / kLeastPart);
   const int64_t parts = parts_of(extent, most);
   if (parts < kFewestParts || parts == extent) return std::nullopt;
-  return Split{*axis, extent / parts};
-}
-
-}  // namespace
-
-OpenSchedule with_split_rows(const language::Kernel& kernel, OpenSchedule given,
-                             const Target& target, const CompileOptions& options) {
-  const StageGraph graph = graph_of(kernel, given);
-  const std::vector<bool> touched = touched_roots(graph);
-  const Chooser chooser{graph, options, {}, target.arch};
-  StepWriter steps(std::move(given.schedule), graph);
-  for (const StageId id : graph.stage_of_id) {
-    if (touched[id]) continue;
-    const auto split = split_of(chooser, id);
-    if (!split) continue;
-    const AxisId part = steps.split(id, split->axis, split->length).first;
-    const StageId parts = steps.rfactor(id, part, graph[id].data.size()).first;
-    given.open.insert(given.open.end(), {id, parts});
-  }
-  given.schedule = std::move(steps).schedule();
-  return given;
+  return SumSplit{*axis, parts, stage.data.size()};
 }
 
 }  // namespace kiln::autoschedule

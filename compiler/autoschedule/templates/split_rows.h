@@ -1,14 +1,13 @@
 #pragma once
 
-#include "compiler/autoschedule/templates/open_schedule.h"
-#include "compiler/target.h"
+#include <optional>
+
+#include "compiler/autoschedule/templates/split_sums.h"
 
 namespace kiln::autoschedule {
 
-/// `given` with long reductions of few rows, as of a whole tensor, in two stages: parts of each
-/// row, as many as give all multiprocessors of the GPU something to do, and their results. Of sizes
-/// that a call brings nothing is split, since the parts are the order of the sum.
-OpenSchedule with_split_rows(const language::Kernel& kernel, OpenSchedule given,
-                             const Target& target, const CompileOptions& options);
+/// Parts of long rows of which there are few, as of a whole tensor: as many as give all
+/// multiprocessors of the GPU something to do.
+std::optional<SumSplit> split_of_rows(const Chooser& chooser, StageId id);
 
 }  // namespace kiln::autoschedule

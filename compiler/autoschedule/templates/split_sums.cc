@@ -1,0 +1,75 @@
+// Sums that have fewer results than a GPU has to do at once, in two launches:
+//
+//   C[i, j] = sum[k < 4096](A[i, k] * B[k, j]), 32 x 4096
+//     ->  C.rf[p, i, j] = sum[k < 512](A[i, p * 512 + k] * B[p * 512 + k, j]) in eight times as
+//         many blocks; C[i, j] = sum[p < 8](C.rf[p, i, j])
+//
+// Known as split-K of products. Which parts are predicted to gain is said by the template that
+// would have the sum as a whole.
+#include "compiler/autoschedule/templates/split_sums.h"
+
+#include "compiler/autoschedule/templates/split_products.h"
+#include "compiler/autoschedule/templates/split_rows.h"
+#include "compiler/autoschedule/templates/step_writer.h"
+#include "compiler/schedule/graph/reads.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+constexpr int64_t kMostParts = 4096;  // more than any GPU has blocks for
+
+/// The launch that adds the parts up, and their way through L2 or memory.
+double cycles_of_adding(int64_t parts, double result_bytes, const GpuMachine& machine) {
+  const double bytes = static_cast<double>(parts) * result_bytes;
+  const bool stay = bytes <= static_cast<double>(machine.l2_size);
+  const double rate = (stay ? machine.l2_bytes : machine.memory_bytes) *
+                      static_cast<double>(machine.multiprocessors);
+  return kLaunchSeconds * machine.gigahertz * 1e9 + kLoadCycles + 2 * bytes / rate;
+}
+
+std::optional<SumSplit> split_of(const Chooser& chooser, StageId id) {
+  if (!is_open(chooser.graph, id) || !may_reassociate(chooser, id)) return std::nullopt;
+  if (const auto rows = split_of_rows(chooser, id)) return rows;
+  if (!is_plain_reduction(chooser.graph, id)) return std::nullopt;
+  return split_of_product(chooser, id);
+}
+
+}  // namespace
+
+int64_t best_parts(const GpuMachine& machine, int64_t extent, int64_t least, int64_t lanes,
+                   double result_bytes, const CyclesOfParts& cycles) {
+  int64_t best = 1;
+  double shortest = cycles(1);
+  for (int64_t parts = 2; parts * least <= extent && parts <= kMostParts; ++parts) {
+    const bool is_whole =
+        extent % parts == 0 && (extent % lanes != 0 || extent / parts % lanes == 0);
+    if (!is_whole) continue;
+    const double time = cycles(parts) + cycles_of_adding(parts, result_bytes, machine);
+    if (time >= shortest) continue;
+    best = parts;
+    shortest = time;
+  }
+  return best;
+}
+
+OpenSchedule with_split_sums(const language::Kernel& kernel, OpenSchedule given,
+                             const Target& target, const CompileOptions& options) {
+  const StageGraph graph = graph_of(kernel, given);
+  const StageGraph seen = schedule::written_out(graph);
+  const std::vector<bool> touched = touched_roots(graph);
+  const Chooser chooser{seen, options, {}, target.arch};
+  StepWriter steps(std::move(given.schedule), graph);
+  for (const StageId id : graph.stage_of_id) {
+    if (touched[id]) continue;
+    const auto split = split_of(chooser, id);
+    if (!split) continue;
+    const int64_t length = *constant_extent(graph, split->axis) / split->parts;
+    const AxisId part = steps.split(id, split->axis, length).first;
+    const StageId parts = steps.rfactor(id, part, split->place).first;
+    given.open.insert(given.open.end(), {id, parts});
+  }
+  given.schedule = std::move(steps).schedule();
+  return given;
+}
+
+}  // namespace kiln::autoschedule

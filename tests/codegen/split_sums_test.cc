@@ -1,0 +1,148 @@
+// Sums of few results are in parts that blocks have side by side, and added up by a second launch.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/ir/launch.h"
+#include "compiler/ir/print.h"
+#include "tests/support/fuzz_case.h"
+#include "tests/support/gpu_run.h"
+#include "tests/support/kernels.h"
+#include "tests/support/random_contraction.h"
+
+namespace kiln::testing {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* text;
+  const char* parts;
+};
+std::ostream& operator<<(std::ostream& stream, const Case& test) { return stream << test.name; }
+
+const Case kProducts[] = {
+    {"of_few_rows",
+     R"(kernel k(A: float32[20, 1024], B: float32[1024, 36]) -> (C: float32[20, 36]) {
+       C[i, j] = sum[k < 1024](A[i, k] * B[k, j]) })",
+     "C.rf: float32[8, 20, 36]"},
+    {"of_few_columns",
+     R"(kernel k(A: float32[36, 1024], B: float32[1024, 18]) -> (C: float32[36, 18]) {
+       C[i, j] = sum[k < 1024](A[i, k] * B[k, j]) })",
+     "C.rf: float32[8, 36, 18]"},
+    {"of_turned_factors",
+     R"(kernel k(A: float32[1024, 40], B: float32[36, 1024]) -> (C: float32[40, 36]) {
+       C[i, j] = sum[k < 1024](A[k, i] * B[j, k]) })",
+     "C.rf: float32[8, 40, 36]"},
+    {"of_an_odd_sum",
+     R"(kernel k(A: float32[33, 945], B: float32[945, 37]) -> (C: float32[33, 37]) {
+       C[i, j] = sum[k < 945](A[i, k] * B[k, j]) })",
+     "C.rf: float32[7, 33, 37]"},
+    {"with_batches",
+     R"(kernel k(A: float32[3, 20, 512], B: float32[3, 512, 36]) -> (C: float32[3, 20, 36]) {
+       C[b, i, j] = sum[k < 512](A[b, i, k] * B[b, k, j]) })",
+     "C.rf: float32[4, 3, 20, 36]"},
+    {"with_an_epilogue",
+     R"(kernel k(A: float32[20, 1024], B: float32[1024, 36], c: float32[36]) -> (C: float16[20, 36]) {
+       S: float32[20, 36]
+       S[i, j] = sum[k < 1024](A[i, k] * B[k, j])
+       C[i, j] = float16(max(S[i, j] + c[j], 0.0)) })",
+     "S.rf: float32[8, 20, 36]"},
+    {"inside_of_an_expression",
+     R"(kernel k(A: float32[20, 1024], B: float32[1024, 36], c: float32[36]) -> (C: float32[20, 36]) {
+       C[i, j] = max(sum[k < 1024](A[i, k] * B[k, j]) + c[j], 0.0) })",
+     "float32[8, 20, 36]"},
+    {"of_a_convolution",
+     R"(kernel k(X: float32[1, 64, 9, 9], F: float32[40, 64, 3, 3]) -> (Y: float32[1, 40, 7, 7]) {
+       Y[b, m, y, x] = sum[c < 64, r < 3, s < 3](X[b, c, y + r, x + s] * F[m, c, r, s]) })",
+     "Y.rf: float32[4, 1, 40, 7, 7]"},
+    {"of_a_padded_convolution",
+     R"(kernel k(X: float32[1, 6, 6, 64], F: float32[3, 3, 64, 40], c: float32[40])
+         -> (Y: float32[1, 6, 6, 40]) {
+       P: float32[1, 8, 8, 64]
+       P[n, y, x, c] = if_then_else(y >= 1 && y < 7 && x >= 1 && x < 7, X[n, y - 1, x - 1, c], 0.0)
+       S: float32[1, 6, 6, 40]
+       S[n, y, x, f] = sum[r < 3, s < 3, c < 64](P[n, y + r, x + s, c] * F[r, s, c, f])
+       Y[n, y, x, f] = max(S[n, y, x, f] + c[f], 0.0) })",
+     "S.rf: float32[4, 1, 6, 6, 40]"},
+    {"by_tensor_cores",
+     R"(kernel k(A: float16[64, 1024], B: float16[1024, 72], c: float32[72]) -> (C: float16[64, 72]) {
+       S: float32[64, 72]
+       S[i, j] = sum[k < 1024](float32(A[i, k]) * float32(B[k, j]))
+       C[i, j] = float16(max(S[i, j] + c[j], 0.0)) })",
+     "S.rf: float32[8, 64, 72]"},
+    {"of_turned_bytes",
+     R"(kernel k(A: int8[1024, 64], B: int8[1024, 64]) -> (C: int32[64, 64]) {
+       C[i, j] = sum[k < 1024](int32(A[k, i]) * int32(B[k, j])) })",
+     "C.rf: int32[8, 64, 64]"},
+};
+
+class Divided : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Divided, IsAddedUpByASecondLaunch) {
+  const language::TextKernel text = kernel_of(GetParam().text);
+  const ir::Kernel loops = gpu_loops(text);
+  EXPECT_EQ(ir::launched_statements(loops.body).size(), 2u) << ir::print(loops);
+  EXPECT_NE(ir::print(loops).find(GetParam().parts), std::string::npos) << ir::print(loops);
+  EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, Divided, ::testing::ValuesIn(kProducts),
+                         [](const auto& info) { return std::string(info.param.name); });
+bool is_divided(std::string_view text, const CompileOptions& options = {}) {
+  return ir::launched_statements(gpu_loops(kernel_of(text), options).body).size() > 1;
+}
+
+// The parts are the order of the sum, which only integers may have where that is asked for, and
+// which no size of a call may decide.
+TEST(SplitSumsLeave, FloatsWhereStrictAndSizesOfACall) {
+  const auto product = [](std::string_view type, std::string_view steps) {
+    return fmt::format(
+        "kernel k(A: {0}[40, {1}], B: {0}[{1}, 36]) -> (C: {0}[40, 36]) {{\n"
+        "  C[i, j] = sum[k < {1}](A[i, k] * B[k, j]) }}",
+        type, steps);
+  };
+  const CompileOptions strict{.strict = true};
+  EXPECT_TRUE(is_divided(product("float32", "2048")));
+  EXPECT_FALSE(is_divided(product("float32", "2048"), strict));
+  EXPECT_TRUE(is_divided(product("int32", "2048"), strict));
+  EXPECT_FALSE(is_divided(product("float32", "n")));
+  EXPECT_FALSE(
+      is_divided("kernel k(X: float32[n, 8]) -> (Y: float32[8]) {\n"
+                 "  Y[j] = sum[i < n](X[i, j]) }"));
+}
+
+TEST(SplitSumsLeave, WhatKeepsAllMultiprocessorsBusyOrIsShort) {
+  EXPECT_FALSE(
+      is_divided("kernel k(A: float32[2048, 2048], B: float32[2048, 2048])\n"
+                 "    -> (C: float32[2048, 2048]) {\n"
+                 "  C[i, j] = sum[k < 2048](A[i, k] * B[k, j]) }"));
+  EXPECT_FALSE(
+      is_divided("kernel k(A: float32[40, 128], B: float32[128, 40])\n"
+                 "    -> (C: float32[40, 40]) {\n"
+                 "  C[i, j] = sum[k < 128](A[i, k] * B[k, j]) }"));
+  EXPECT_FALSE(
+      is_divided("kernel k(X: float32[8192, 4096]) -> (Y: float32[4096]) {\n"
+                 "  Y[j] = sum[i < 8192](X[i, j]) }"));
+  EXPECT_FALSE(
+      is_divided("kernel k(X: float32[300, 40]) -> (Y: float32[40]) {\n"
+                 "  Y[j] = sum[i < 300](X[i, j]) }"));
+}
+
+TEST(SplitSumsFuzz, DrawnAtRandomAreRight) {
+  const uint64_t first = fuzz_seed(0);
+  const uint64_t end = first + static_cast<uint64_t>(fuzz_rounds(20));
+  uint64_t divided = 0;
+  for (uint64_t seed = first; seed < end; ++seed) {
+    Random random(seed);
+    const DrawnContraction drawn = drawn_contraction(
+        random, {.least_of_side = 17, .most_of_side = 40, .least_of_sum = 256, .most_of_sum = 400});
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, drawn.text));
+    const language::TextKernel text = kernel_of(drawn.text);
+    const ir::Kernel loops = gpu_loops(text);
+    divided += ir::launched_statements(loops.body).size() > 1 ? 1 : 0;
+    EXPECT_EQ(gpu_difference(text, loops, drawn.sizes), "");
+  }
+  EXPECT_GE(divided * 4, end - first >= 20 ? end - first : 0);
+}
+
+}  // namespace
+}  // namespace kiln::testing
