@@ -63,6 +63,10 @@ const Case kProducts[] = {
        S[n, y, x, f] = sum[r < 3, s < 3, c < 64](P[n, y + r, x + s, c] * F[r, s, c, f])
        Y[n, y, x, f] = max(S[n, y, x, f] + c[f], 0.0) })",
      "S.rf: float32[4, 1, 6, 6, 40]"},
+    {"of_a_few_rows_along_the_sum",
+     R"(kernel k(X: float32[5, 8192], W: float32[40, 8192]) -> (Y: float32[5, 40]) {
+       Y[i, j] = sum[k < 8192](X[i, k] * W[j, k]) })",
+     "Y.rf: float32[16, 5, 40]"},
     {"by_tensor_cores",
      R"(kernel k(A: float16[64, 1024], B: float16[1024, 72], c: float32[72]) -> (C: float16[64, 72]) {
        S: float32[64, 72]
@@ -73,6 +77,29 @@ const Case kProducts[] = {
      R"(kernel k(A: int8[1024, 64], B: int8[1024, 64]) -> (C: int32[64, 64]) {
        C[i, j] = sum[k < 1024](int32(A[k, i]) * int32(B[k, j])) })",
      "C.rf: int32[8, 64, 64]"},
+};
+
+const Case kColumns[] = {
+    {"that_are_few",
+     R"(kernel k(X: float32[16384, 64]) -> (Y: float32[64]) { Y[j] = sum[i < 16384](X[i, j]) })",
+     "Y.rf: float32["},
+    {"that_are_fewer_than_a_warp",
+     R"(kernel k(X: float32[20000, 8]) -> (Y: float32[8]) { Y[j] = max[i < 20000](X[i, j]) })",
+     "Y.rf: float32["},
+    {"with_an_epilogue",
+     R"(kernel k(X: float32[20000, 3]) -> (Y: float32[3]) {
+       S: float32[3]
+       S[j] = sum[i < 20000](X[i, j])
+       Y[j] = S[j] / 20000.0 })",
+     "S.rf: float32["},
+    {"of_several_axes",
+     R"(kernel k(X: float32[4, 4096, 32]) -> (Y: float32[32]) {
+       Y[j] = sum[a < 4, b < 4096](X[a, b, j]) })",
+     "Y.rf: float32["},
+    {"times_a_few_rows",
+     R"(kernel k(A: float32[5, 8192], B: float32[8192, 40]) -> (C: float32[5, 40]) {
+       C[i, j] = sum[k < 8192](A[i, k] * B[k, j]) })",
+     "C.rf: float32["},
 };
 
 class Divided : public ::testing::TestWithParam<Case> {};
@@ -87,6 +114,9 @@ TEST_P(Divided, IsAddedUpByASecondLaunch) {
 
 INSTANTIATE_TEST_SUITE_P(Products, Divided, ::testing::ValuesIn(kProducts),
                          [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Columns, Divided, ::testing::ValuesIn(kColumns),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 bool is_divided(std::string_view text, const CompileOptions& options = {}) {
   return ir::launched_statements(gpu_loops(kernel_of(text), options).body).size() > 1;
 }

@@ -7,6 +7,7 @@
 #include "compiler/autoschedule/templates/few_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "compiler/autoschedule/recognise/sides.h"
@@ -30,6 +31,16 @@ struct FewRows {
   std::vector<AxisId> many;
   int64_t rows = 1;   // of the many, that a block has
   int64_t lanes = 1;  // of the sum, that a thread reads at once
+  int64_t element_bytes = 4;
+};
+
+/// Such a product in numbers; all sizes are known.
+struct FewRowsProduct {
+  int64_t batch = 1;
+  int64_t few = 1;
+  int64_t many = 1;
+  int64_t steps = 1;
+  int64_t element_bytes = 4;
 };
 
 std::optional<FewRows> few_rows_of(const Chooser& chooser, StageId id) {
@@ -61,11 +72,35 @@ std::optional<FewRows> few_rows_of(const Chooser& chooser, StageId id) {
     return std::nullopt;
   const int64_t few = *constant_extent_of(graph, found.few);
   found.rows = std::min(kMostMany, kMostSums / few);
-  const int64_t bytes =
+  found.element_bytes =
       std::max<int64_t>(size_of(factors->a->type.element), size_of(factors->b->type.element));
-  found.lanes = std::max<int64_t>(kVectorBytesOfThread / bytes, 1);
+  found.lanes = std::max<int64_t>(kVectorBytesOfThread / found.element_bytes, 1);
   if (!length || *length % found.lanes != 0) found.lanes = 1;
   return found;
+}
+
+/// About how many cycles the products take with the sum in so many parts: the slowest of memory, of
+/// what the busiest multiprocessor gets through L2, of its multiply-adds, and of waiting for loads.
+double few_rows_cycles(const FewRows& rows, const FewRowsProduct& product, int64_t parts,
+                       const GpuMachine& machine) {
+  const auto whole = [](int64_t extent, int64_t part) {
+    return static_cast<double>((extent + part - 1) / part);
+  };
+  const auto multiprocessors = static_cast<double>(machine.multiprocessors);
+  const double blocks = whole(product.many, rows.rows) * static_cast<double>(product.batch * parts);
+  const double turns = std::ceil(blocks / multiprocessors);
+  const double steps = static_cast<double>(product.steps) / static_cast<double>(parts);
+  const auto lines = static_cast<double>(product.few + rows.rows);  // of a block
+  const double waits =
+      kLoadCycles * std::ceil(steps / static_cast<double>(kThreads * rows.lanes) / kLoadsUnderWay);
+  const double memory = static_cast<double>((product.few + product.many) * product.batch) *
+                        static_cast<double>(product.steps * product.element_bytes) /
+                        (machine.memory_bytes * multiprocessors);
+  return std::max(
+      {waits, memory,
+       turns * steps * lines * static_cast<double>(product.element_bytes) / machine.l2_bytes,
+       turns * steps * static_cast<double>(product.few * rows.rows) /
+           static_cast<double>(machine.float_lanes)});
 }
 
 void write_few_rows(const StageGraph& graph, StageId id, const FewRows& rows,
@@ -113,6 +148,28 @@ void write_few_rows(const StageGraph& graph, StageId id, const FewRows& rows,
 
 bool is_few_rows_product(const Chooser& chooser, StageId id) {
   return few_rows_of(chooser, id).has_value();
+}
+
+std::optional<SumSplit> split_of_few_rows(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  const Stage& stage = graph[id];
+  const auto rows = few_rows_of(chooser, id);
+  const auto results = constant_extent_of(graph, stage.data);
+  const auto steps = constant_extent_of(graph, stage.reduce);
+  if (!rows || !results || !steps) return std::nullopt;
+  const FewRowsProduct product{.batch = *constant_extent_of(graph, rows->batch),
+                               .few = *constant_extent_of(graph, rows->few),
+                               .many = *constant_extent_of(graph, rows->many),
+                               .steps = *steps,
+                               .element_bytes = rows->element_bytes};
+  const AxisId along = stage.reduce.back();
+  const GpuMachine& machine = gpu_machine(chooser.arch);
+  const int64_t parts =
+      best_parts(machine, *constant_extent(graph, along), kLeastSum, rows->lanes,
+                 static_cast<double>(*results * size_of(stage.types[0])),
+                 [&](int64_t count) { return few_rows_cycles(*rows, product, count, machine); });
+  if (parts == 1) return std::nullopt;
+  return SumSplit{along, parts, 0};
 }
 
 std::vector<Sketch> few_rows_sketches(const Chooser& chooser, StageId id,

@@ -8,6 +8,8 @@
 // would have the sum as a whole.
 #include "compiler/autoschedule/templates/split_sums.h"
 
+#include "compiler/autoschedule/templates/column_threads.h"
+#include "compiler/autoschedule/templates/few_rows.h"
 #include "compiler/autoschedule/templates/split_products.h"
 #include "compiler/autoschedule/templates/split_rows.h"
 #include "compiler/autoschedule/templates/step_writer.h"
@@ -31,7 +33,9 @@ std::optional<SumSplit> split_of(const Chooser& chooser, StageId id) {
   if (!is_open(chooser.graph, id) || !may_reassociate(chooser, id)) return std::nullopt;
   if (const auto rows = split_of_rows(chooser, id)) return rows;
   if (!is_plain_reduction(chooser.graph, id)) return std::nullopt;
-  return split_of_product(chooser, id);
+  if (const auto product = split_of_product(chooser, id)) return product;
+  if (const auto columns = split_of_columns(chooser, id)) return columns;
+  return split_of_few_rows(chooser, id);
 }
 
 }  // namespace

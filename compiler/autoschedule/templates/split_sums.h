@@ -28,7 +28,7 @@ int64_t best_parts(const GpuMachine& machine, int64_t extent, int64_t least, int
                    double result_bytes, const CyclesOfParts& cycles);
 
 /// For CUDA: `given` with sums in two stages that would leave multiprocessors without work: long
-/// rows that are few, products whose tiles are few. Parts of the sum, then their sum,
+/// rows that are few, products whose tiles are few, few columns. Parts of the sum, then their sum,
 /// with which the epilogue is computed. Of sizes that a call brings nothing is split, since the
 /// parts are the order of the sum; and nothing of floats where `options` are strict.
 OpenSchedule with_split_sums(const language::Kernel& kernel, OpenSchedule given,
