@@ -1,8 +1,11 @@
 // Reductions down columns: the threads of a block divide the rows.
-#include <fmt/format.h>
+#include <algorithm>
+
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "compiler/ir/print.h"
+#include "tests/support/fuzz_case.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
@@ -50,6 +53,68 @@ TEST(Columns, ThatAreFewerThanAWarpAreDividedWhereOthersWouldWait) {
       "  Y[b, j] = sum[i < 64](X[b, i, j]) }");
   const SketchSpace space(many.kernel, {}, {TargetKind::Cuda, "sm_90"}, {});
   EXPECT_NE(space.stages().at(0).sketches.at(0).name, kDivided);
+}
+
+/// A reduction over the first dimensions of a tensor but, perhaps, one: one extent in eight is
+/// open.
+struct DrawnColumns {
+  std::string text;
+  std::vector<int64_t> sizes;
+};
+
+DrawnColumns drawn_columns(Random& random) {
+  DrawnColumns drawn;
+  const auto extent = [&](int least, int most) {
+    const int length = random.between(least, most);
+    if (!random.chance(0.125)) return fmt::to_string(length);
+    drawn.sizes.push_back(length);
+    return fmt::format("n{}", drawn.sizes.size());
+  };
+  std::vector<std::string> names = {"b"};
+  std::vector<std::string> rows = {extent(60, random.chance(0.5) ? 4000 : 200)};
+  if (random.chance(0.5)) {
+    names.emplace_back("a");
+    rows.push_back(extent(1, 5));
+  }
+  std::vector<std::string> reduced;
+  for (size_t i = 0; i < names.size(); ++i)
+    reduced.push_back(fmt::format("{} < {}", names[i], rows[i]));
+  std::string result = "j";
+  const std::string columns = extent(1, random.chance(0.5) ? 8 : 70);
+  std::string result_shape = columns;
+  if (random.chance(0.4)) {
+    const std::string others = extent(1, 4);
+    result = "o, j";
+    result_shape = fmt::format("{}, {}", others, columns);
+    names.emplace_back("o");
+    rows.push_back(others);
+  }
+  if (random.chance(0.5)) {
+    std::ranges::reverse(names);
+    std::ranges::reverse(rows);
+  }
+  const bool is_byte = random.chance(0.3);
+  drawn.text = fmt::format(
+      "kernel k(X: {0}[{1}, {2}]) -> (Y: float32[{3}]) {{\n"
+      "  S: {4}[{3}]\n  S[{5}] = {6}[{7}]({4}(X[{8}, j]))\n  Y[{5}] = {9}\n}}\n",
+      is_byte ? "int8" : "float32", fmt::join(rows, ", "), columns, result_shape,
+      is_byte ? "int32" : "float32", result, random.chance(0.7) ? "sum" : "max",
+      fmt::join(reduced, ", "), fmt::join(names, ", "),
+      fmt::format("{}(S[{}]) * 0.5", is_byte ? "float32" : "abs", result));
+  return drawn;
+}
+
+TEST(ColumnsFuzz, DrawnAtRandomAreRight) {
+  const uint64_t first = fuzz_seed(0);
+  const uint64_t end = first + static_cast<uint64_t>(fuzz_rounds(40));
+  for (uint64_t seed = first; seed < end && !HasFailure(); ++seed) {
+    Random random(seed);
+    const DrawnColumns drawn = drawn_columns(random);
+    SCOPED_TRACE(fmt::format("to repeat: KILN_FUZZ_SEED={}\n{}", seed, drawn.text));
+    const language::TextKernel text = kernel_of(drawn.text);
+    const ir::Kernel loops = gpu_loops(text);
+    EXPECT_EQ(gpu_difference(text, loops, drawn.sizes), "") << ir::print(loops);
+  }
 }
 
 }  // namespace

@@ -161,17 +161,22 @@ TEST(SplitSumsFuzz, DrawnAtRandomAreRight) {
   const uint64_t first = fuzz_seed(0);
   const uint64_t end = first + static_cast<uint64_t>(fuzz_rounds(20));
   uint64_t divided = 0;
-  for (uint64_t seed = first; seed < end; ++seed) {
+  for (uint64_t seed = first; seed < end && !HasFailure(); ++seed) {
     Random random(seed);
-    const DrawnContraction drawn = drawn_contraction(
+    DrawnContraction drawn = drawn_contraction(
         random, {.least_of_side = 17, .most_of_side = 40, .least_of_sum = 256, .most_of_sum = 400});
-    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, drawn.text));
+    if (random.chance(0.7)) {
+      for (size_t at = drawn.text.find("tf32("); at != std::string::npos;
+           at = drawn.text.find("tf32("))
+        drawn.text.replace(at, 5, "(");
+    }
+    SCOPED_TRACE(fmt::format("to repeat: KILN_FUZZ_SEED={}\n{}", seed, drawn.text));
     const language::TextKernel text = kernel_of(drawn.text);
     const ir::Kernel loops = gpu_loops(text);
     divided += ir::launched_statements(loops.body).size() > 1 ? 1 : 0;
     EXPECT_EQ(gpu_difference(text, loops, drawn.sizes), "");
   }
-  EXPECT_GE(divided * 4, end - first >= 20 ? end - first : 0);
+  EXPECT_GE(divided * 8, end - first >= 20 ? end - first : 0);
 }
 
 }  // namespace
