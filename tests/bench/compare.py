@@ -3,6 +3,7 @@
     python tests/bench/compare.py                                     all: some 40 minutes
     python tests/bench/compare.py --workload 'matmul*' --threads 1 --peer kiln --peer numpy
     python tests/bench/compare.py --random 7                          definitions drawn at random: random_definitions.py
+    python tests/bench/compare.py --avx2                              all with the instructions of AVX2 alone, where peers can be told so
 
 Runs in an environment that has the Python client and the peers one wants (all: tests/bench/requirements.txt); peers that
 are not installed are named. KILN_DAEMON says which kilnd is measured. Every peer runs in a process of its own, on as many
@@ -33,10 +34,16 @@ from workloads import GROUPS
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Settings of a user's shell that would change what is measured.
-_SETTINGS = ("OPENBLAS_", "OMP_", "MKL_", "DNNL_", "XLA_", "HL_", "TVM_", "KILN_ADDRESS")
+_SETTINGS = ("OPENBLAS_", "OMP_", "MKL_", "DNNL_", "ONEDNN_", "ATEN_", "XLA_", "HL_", "TVM_", "KILN_ADDRESS", "KILN_CPU")
+# What keeps each to AVX2; onnxruntime takes what the host has, and inductor, Halide and TVM compile for it.
+_AVX2 = {
+    "KILN_CPU": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+}  # fmt: skip
+_OF_AVX2 = ("kiln", "numpy", "torch", "onednn", "jax")
 
 
-def environment(threads, folder):
+def environment(threads, folder, avx2=False):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_SETTINGS)}
     pools = {f"{pool}_NUM_THREADS": str(threads) for pool in ("OMP", "OPENBLAS", "MKL")}
     # Two threads that spin on one core would take turns there, milliseconds each.
@@ -45,17 +52,17 @@ def environment(threads, folder):
     malloc = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(256 << 20)}
     # A daemon of this run's own, and nothing from the cache of another build.
     folders = {f"XDG_{use}": folder for use in ("RUNTIME_DIR", "CACHE_HOME")}
-    return {**kept, **pools, **malloc, **folders, "JAX_PLATFORMS": "cpu"}
+    return {**kept, **pools, **malloc, **folders, "JAX_PLATFORMS": "cpu", **(_AVX2 if avx2 else {})}
 
 
 class Process:
     """A peer in a process group of its own, stopped between its turns."""
 
-    def __init__(self, peer, threads, folder, log):
+    def __init__(self, peer, threads, folder, log, avx2):
         cores = sorted(os.sched_getaffinity(0))[:threads]
         self.process = subprocess.Popen(
             [sys.executable, HERE / "worker.py", peer, str(threads)],
-            env=environment(threads, folder), text=True, stdin=subprocess.PIPE,
+            env=environment(threads, folder, avx2), text=True, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=log, start_new_session=True,
             preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )  # fmt: skip
@@ -143,12 +150,11 @@ def measure(workload, processes, rounds, budget):
     return results
 
 
-def machine_limits(threads, folder):
+def machine_limits(threads, folder, avx2):
     """{"fma_gflops", "triad_gbs"} of so many cores."""
     program = f"{folder}/limits"
-    subprocess.run(
-        ["g++", "-O3", "-march=native", "-pthread", "-o", program, HERE / "limits.cc"], check=True
-    )
+    cpu = "haswell" if avx2 else "native"
+    subprocess.run(["g++", "-O3", f"-march={cpu}", "-pthread", "-o", program, HERE / "limits.cc"], check=True)
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
     found = subprocess.run(
         ["taskset", "-c", cores, program, str(threads)], check=True, capture_output=True
@@ -160,11 +166,11 @@ def run(threads, options, data):
     """Measures what was chosen with so many threads, into data["results"]."""
     with tempfile.TemporaryDirectory(prefix="kiln-bench-") as folder:
         log = open(options.out.with_suffix(".log"), "a")
-        data["limits"][str(threads)] = machine_limits(threads, folder)
+        data["limits"][str(threads)] = machine_limits(threads, folder, options.avx2)
         processes = {}
         try:
-            for name in options.peer or NAMES:
-                process = Process(name, threads, folder, log)
+            for name in options.peer or (_OF_AVX2 if options.avx2 else NAMES):
+                process = Process(name, threads, folder, log, options.avx2)
                 if process.missing:
                     data["missing"][name] = process.missing
                     process.close()
@@ -192,6 +198,8 @@ def main():
                         help="the figures; beside it the table (.md) and the plot (.png) (%(default)s)")  # fmt: skip
     parser.add_argument("--random", type=int, metavar="SEED",
                         help="definitions drawn at random instead of the fixed ones")  # fmt: skip
+    parser.add_argument("--avx2", action="store_true",
+                        help="as on a CPU with AVX2 alone, of peers those that can be told so")  # fmt: skip
     options = parser.parse_args()
     groups = GROUPS if options.random is None else {"random": random_definitions.drawn(options.random)}
     known = [workload for group in groups.values() for workload in group]

@@ -8,6 +8,7 @@ Definitions without a schedule. A figure is the least of all turns. The daemon h
 without VNNI: --alone leaves it out."""
 
 import argparse
+import os
 import time
 
 import numpy as np
@@ -165,7 +166,11 @@ def main():
     parser.add_argument("--type", action="append", choices=TYPES)
     parser.add_argument("--shape", action="append", choices=[*SHAPES, *CONVOLUTIONS])
     parser.add_argument("--alone", action="store_true", help="without torch")
+    parser.add_argument("--avx2", action="store_true",
+                        help="torch as on a CPU with AVX2 alone; start the daemon with KILN_CPU=x86-64-v3")  # fmt: skip
     given = parser.parse_args()
+    if given.avx2:
+        os.environ |= {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
     if not given.alone:
         import torch
 
