@@ -78,7 +78,8 @@ std::string cuda_source(const ir::Kernel& kernel, const Target& target,
   return codegen::make_cuda_artifact(kernel, nullptr, {target.arch, options.strict}).ptx;
 }
 
-void add_no_code(const language::Kernel&, const Target&, const CompileOptions&, Artifact&) {}
+void add_no_code(const language::Kernel&, const ir::Kernel&, const Target&, const CompileOptions&,
+                 Artifact&) {}
 
 void add_no_notes(const language::Schedule&, const Target&, const CompileOptions&, ir::Kernel&) {}
 

@@ -27,7 +27,7 @@ struct Backend {
 
   /// Code that is made of the definition itself, beside that of its loops. Throws nothing of its
   /// own: the report says what there is.
-  void (*add_code)(const language::Kernel& kernel, const Target& target,
+  void (*add_code)(const language::Kernel& kernel, const ir::Kernel& compact, const Target& target,
                    const CompileOptions& options, Artifact& artifact);
 
   /// One of `sources`, as text; of those but "tile", which is made of the definition.

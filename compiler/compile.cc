@@ -76,7 +76,7 @@ Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule
   }
   Artifact artifact =
       backend->make_artifact(compact, strided ? &*strided : nullptr, target, options);
-  backend->add_code(kernel, target, options, artifact);
+  backend->add_code(kernel, compact, target, options, artifact);
   artifact.requirements = size_requirements(kernel.definition, compact.sizes);
   artifact.report = report_of(compact, artifact, count.accesses);
   return artifact;

@@ -10,10 +10,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/kernel_json.h"
 #include "compiler/codegen/main_loop.h"
 #include "compiler/codegen/tileiras.h"
+#include "compiler/ir/gpu_arch.h"
+#include "compiler/predict/predict_gpu.h"
+#include "compiler/predict/predict_tiles.h"
 #include "compiler/tile/attention.h"
 #include "compiler/tile/bytecode.h"
 #include "compiler/tile/contraction.h"
@@ -138,11 +142,13 @@ Assembled assembled(const Tiled& tiled, const codegen::TileAssembler& assembler,
 }
 
 /// Throws Unsupported or Unavailable with the reason why it stays with CUDA C.
-nlohmann::json add_code(const language::Kernel& kernel, const Target& target,
-                        const CompileOptions& options, Artifact& artifact) {
+nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
+                        const Target& target, const CompileOptions& options, Artifact& artifact) {
   if (!options.untouched) refuse_form("its schedule is given");
   if (options.strict) refuse_form("strict keeps its sums in the order of the definition");
   const std::vector<Tiled> candidates = candidates_of(kernel, artifact.arch);
+  if (is_faster_in_cuda_c(candidates[0].program, loops, artifact.arch))
+    refuse_form("its CUDA C is predicted to take less time than code on tiles");
   std::optional<Assembled> best;
   const Tiled* chosen = nullptr;
   for (const Tiled& tiled : candidates) {
@@ -192,13 +198,24 @@ std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const
   return found;
 }
 
-void add_tile_code(const language::Kernel& kernel, const Target& target,
+bool is_faster_in_cuda_c(const tile::Program& program, const ir::Kernel& loops,
+                         std::string_view arch) {
+  constexpr double kClearly = 1.5;  // what both predictions leave out may be as much
+  if (!program.sizes.empty()) return false;
+  const autoschedule::GpuMachine& machine = autoschedule::gpu_machine(arch);
+  const double on_tiles = predict::predict_tiles(program, {}, machine).seconds();
+  const predict::Prediction cuda_c =
+      predict::predict_gpu(loops, {}, machine, ir::gpu_arch(std::string(arch)));
+  return kClearly * cuda_c.seconds() < on_tiles;
+}
+
+void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, const Target& target,
                    const CompileOptions& options, Artifact& artifact) {
   if (options.assembler == nullptr) return;
   nlohmann::json report = nlohmann::json::parse(artifact.report);
   nlohmann::json& generator = report["generator"];
   try {
-    nlohmann::json made = add_code(kernel, target, options, artifact);
+    nlohmann::json made = add_code(kernel, loops, target, options, artifact);
     report["kernels"].push_back(std::move(made["kernel"]));
     generator = {{"name", "Tile IR"}, {"why", std::move(made["why"])}};
   } catch (const Error& error) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ir/kernel.h"
 #include "compiler/language/kernel.h"
 #include "compiler/target.h"
 #include "compiler/tile/program.h"
@@ -26,11 +27,17 @@ struct TileCandidate {
 std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const Target& target,
                                            const CompileOptions& options);
 
-/// Completes an artifact for cuda: where the kernel has a program on tiles whose machine code is
-/// better than that of its CUDA C, and there is an assembler, its first variant gets launches of
-/// that. Its report says which generator it is, and why. Whatever goes wrong, the artifact is as
-/// good as before.
-void add_tile_code(const language::Kernel& kernel, const Target& target,
+/// Whether the CUDA C of these loops is clearly predicted to take less time than the program: a
+/// product of few tiles, whose sum CUDA C has in parts. Of sizes that a call brings nothing is
+/// predicted.
+bool is_faster_in_cuda_c(const tile::Program& program, const ir::Kernel& loops,
+                         std::string_view arch);
+
+/// Completes an artifact for cuda, made of `loops`: where the kernel has a program on tiles whose
+/// machine code is better than that of its CUDA C, and there is an assembler, its first variant
+/// gets launches of that. Its report says which generator it is, and why. Whatever goes wrong, the
+/// artifact is as good as before.
+void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, const Target& target,
                    const CompileOptions& options, Artifact& artifact);
 
 /// The program on tiles that the code made of tiles was made of; nothing where there is no such

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -141,22 +143,29 @@ v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles
   response.set_machine(predictor.machine);
   response.set_surroundings(predictor.surroundings);
   const SketchSpace space = input.space();
+  std::vector<TileCandidate> tiles;
+  if (has_tiles && input.target.traits().has_threads)
+    tiles = tile_candidates(input.kernel, input.target, input.options);
+  const auto add_tiles = [&] {
+    for (const TileCandidate& each : std::exchange(tiles, {}))
+      add(response, fmt::format("on tiles: {}", each.what), predictor.predict_tiles(each.program));
+  };
   LoweringObserver observer;
-  if (has_tiles && input.target.traits().has_threads) {
-    for (const TileCandidate& tiles : tile_candidates(input.kernel, input.target, input.options))
-      add(response, fmt::format("on tiles: {}", tiles.what),
-          predictor.predict_tiles(tiles.program));
-  }
   for (const Candidate& candidate : candidates_of(space)) {
     const language::Schedule schedule = space.schedule(candidate);
     const ir::Kernel loops =
         lower(input.kernel, schedule, input.target, input.options, Layout::Compact, observer);
+    // What is taken comes first.
+    const bool comes_first = response.schedules().empty() && !tiles.empty() &&
+                             is_faster_in_cuda_c(tiles[0].program, loops, input.target.arch);
+    if (!comes_first) add_tiles();
     const std::string name = autoschedule::text_of(candidate, space.stages(), space.stage_names());
     v1::PredictedSchedule& written =
         add(response, name.empty() ? "as written" : name, predictor.predict(loops));
     for (const std::string& step : language::kernel_file_text(
              schedule, input.kernel.definition, language::printable_names(input.kernel)))
       written.add_steps(step);
+    add_tiles();
   }
   std::stable_sort(response.mutable_schedules()->begin() + 1, response.mutable_schedules()->end(),
                    [](const auto& a, const auto& b) { return a.seconds() < b.seconds(); });

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/lower.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 #include "tests/support/with_tileiras.h"
@@ -45,7 +47,12 @@ Made made_of(std::string_view text, const codegen::TileAssembler* assembler,
   made.artifact.variants.resize(1);
   made.artifact.report = R"({"kernels": []})";
   options.assembler = assembler;
-  add_tile_code(kernel_of(text).kernel, {TargetKind::Cuda, arch}, options, made.artifact);
+  const language::Kernel kernel = kernel_of(text).kernel;
+  const Target target{TargetKind::Cuda, arch};
+  LoweringObserver silent;
+  const ir::Kernel loops =
+      lower(kernel, choose_schedule(kernel, {}, target, {}), target, {}, Layout::Compact, silent);
+  add_tile_code(kernel, loops, target, options, made.artifact);
   made.report = nlohmann::json::parse(made.artifact.report);
   return made;
 }
@@ -55,6 +62,18 @@ void expect_cuda_c(const Made& made, std::string_view why) {
   EXPECT_EQ(made.report["generator"]["why"], why);
   EXPECT_EQ(made.artifact.tile_code, "");
   EXPECT_TRUE(made.artifact.variants[0].tile_launches.empty());
+}
+
+/// One tile that has all of a long sum: CUDA C has it in parts.
+TEST(TileCode, IsNotForWhatTakesLessTimeInCudaC) {
+  FakeAssembler assembler;
+  expect_cuda_c(made_of(product("64", "16384", "64"), &assembler),
+                "its CUDA C is predicted to take less time than code on tiles");
+  // Such code is asked for there.
+  expect_cuda_c(made_of(product("4096", "4096", "4096"), &assembler),
+                "tileiras was ended by signal 11");
+  const std::string open = product("n", "16384", "64");
+  expect_cuda_c(made_of(open, &assembler), "tileiras was ended by signal 11");
 }
 
 TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
@@ -85,7 +104,7 @@ TEST(TileCode, IsNotForSumsOfIntegersThatMayWrap) {
   FakeAssembler assembler;
   const auto squares = [&](std::string_view terms) {
     return made_of(
-        fmt::format("kernel k(A: int8[{0}, 64], B: uint8[{0}, 64]) -> (C: int32[64, 64]) {{"
+        fmt::format("kernel k(A: int8[{0}, 4096], B: uint8[{0}, 4096]) -> (C: int32[4096, 4096]) {{"
                     " C[i, j] = sum[k < {0}](int32(A[k, i]) * int32(B[k, j])) }}",
                     terms),
         &assembler);
