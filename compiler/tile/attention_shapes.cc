@@ -1,12 +1,13 @@
 // The shapes that blocks of an attention may have. Products of 16 bits are those of tensor cores.
-// In float32 threads multiply: tileiras (13.5) writes all steps of a product out and keeps what
-// they read in registers, so few keys, and a part of what a query has, are multiplied at once. Read
-// from cubins, queries and keys of 64 numbers, instructions of the main loop and those among them
-// that spill:
+// In float32 lanes multiply: tileiras (13.5) writes all steps of a product out and keeps what they
+// read in registers, so few keys, and a part of what a query has, are multiplied at once. Read from
+// cubins, queries and keys of 64 numbers, instructions of the main loop and those among them that
+// spill:
 //
-//   64 queries x 64 keys, 4 warps, all 64 numbers     6,931 and 1,995 on sm_90, 7,280 and 2,396 on
-//   sm_80 64 x 32, 8 warps, 32 numbers at once              1,519 and 51; none 32 x 32, 4 warps, 32
-//   numbers at once              1,462 and none; none
+//   queries x keys, warps, numbers at once     sm_90             sm_80
+//   64 x 64, 4, all                            6931 and 1995     7280 and 2396
+//   64 x 32, 8, 32                             1519 and 51       none spills
+//   32 x 32, 4, 32                             1462 and none     none spills
 #include <algorithm>
 #include <array>
 
@@ -41,8 +42,8 @@ std::vector<AttentionShape> shapes_of_short_floats(std::string_view arch, double
 }
 
 std::vector<AttentionShape> shapes_of_float32(int64_t deepest) {
-  constexpr int64_t kMostDepth =
-      128;  // of more, a thread adds up too few products for what it reads
+  // Of more, a thread adds up too few products for what it reads.
+  constexpr int64_t kMostDepth = 128;
   if (deepest > kMostDepth)
     refuse_form("a query or a value has {} numbers, and in float32 a block computes with {}",
                 deepest, kMostDepth);
