@@ -107,3 +107,12 @@ def test_running_sums_down_columns_load_many_steps_at_once(daemon, rows):
     first_sum = opcodes.index("FADD")
     assert opcodes[:first_sum].count("LDG") > 32, opcodes
     assert opcodes.count("LDG") <= 1 + 32 + 31, opcodes
+
+
+# nan is passed on by the instruction itself.
+def test_a_maximum_is_one_instruction(daemon):
+    x = _matrix(4096, 4096)
+    code = _code(daemon, x, topi.max(x, axis=1))
+    assert code.kinds["FSETP"] == code.kinds["FSEL"] == 0, code.kinds
+    assert all(opcode == "FMNMX.NAN" for opcode in code.opcodes if opcode.startswith("FMNMX")), code.opcodes
+    assert code.kinds["FMNMX"] >= 32 and len(code.opcodes) < 3 * 32, code.kinds

@@ -80,6 +80,14 @@ template <typename T>
 __device__ inline T kiln_max(T a, T b) {
   return a != a || !(a < b || b != b) ? a : b;
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <>
+__device__ inline float kiln_max<float>(float a, float b) {
+  float most;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(a), "f"(b));
+  return most;
+}
+#endif
 
 extern "C" __global__ void __launch_bounds__(64) kiln_narrow_0(const kiln_float16* A, const kiln_bfloat16* B, kiln_float16* C, int n, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
   const int blockIdx_x = blockIdx.x;
