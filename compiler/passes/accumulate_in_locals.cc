@@ -1,26 +1,15 @@
-// Keeps an element that is set before a loop, and that each step of the loop updates, in a local
-// buffer while the loop runs.
-//
-//   C[i] = 0    for k in 0..l { C[i] = C[i] + S }
-//     ->
-//   allocate C.acc: float32[1] scope(local) {
-//     C.acc[0] = 0    for k in 0..l { C.acc[0] = C.acc[0] + S }    C[i] = C.acc[0]
-//   }
-//
-// After insert_barriers: a loop in which threads wait for each other stays.
-//
-// Keeps what a thread adds up in a register: an element that is set before a loop, and that the
-// loop touches at that place alone, is a local buffer of one element while the loop runs. A
-// compiler of CUDA C cannot do it, since any other pointer might be to the same element; it is the
-// scalar replacement of Callahan, Carr and Kennedy (1990).
+// Keeps what a thread adds up in a register: an element that is set before a loop, and that each
+// step of the loop updates at that place alone, is a local buffer of one element while the loop
+// runs. A compiler of CUDA C cannot do it, since any other pointer might be to the same element; it
+// is the scalar replacement of Callahan, Carr and Kennedy (1990).
 //
 //   C[i] = 0    for k in 0..l { C[i] = C[i] + A[i, k] }
 //     ->
 //   allocate C.acc: float32[1] scope(local) { C.acc[0] = 0
 //     for k in 0..l { C.acc[0] = C.acc[0] + A[i, k] }    C[i] = C.acc[0] }
 //
-// Nobody else sees the element in between: a thread that needs it waits for a barrier, and loops
-// with one stay as they are.
+// After insert_barriers: nobody else sees the element in between, since a thread that needs it
+// waits for a barrier, and loops with one stay as they are.
 #include <algorithm>
 #include <unordered_set>
 

@@ -1,6 +1,6 @@
 // Divides only the first lane of a vector of indices, where all of them lie between the same two
-// multiples of the divisor: a CPU divides integers one by one, and what is side by side is a load
-// and not a gather.
+// multiples of the divisor: a CPU divides integers lane by lane, and a remainder that is a ramp is
+// one load instead of a gather.
 //
 //   C[ramp(i, 1, 16)] = A[floormod(ramp(i + s, 1, 16), broadcast(n, 16))]
 //     ->
@@ -8,16 +8,10 @@
 //     C[ramp(i, 1, 16)] = A[ramp(floormod(i + s, n), 1, 16)]
 //   } else { the same as before }
 //
-// Stands before simplify, which puts the sums of such ramps together.
+// With 0 <= r = floormod(b, d) and r + s*l < d, b + s*l has the quotient of b and the remainder
+// r + s*l; a divisor that is not positive never meets the condition.
 //
-// Vectors of indices divided by one number, of which most lie between two of its multiples:
-//
-//   A[floormod(ramp(i + s, 1, 16), broadcast(n, 16))]
-//     -> A[ramp(floormod(i + s, n), 1, 16)]  where  floormod(i + s, n) + 15 < n
-//
-// CPUs divide integers lane by lane, and a remainder that is a ramp is one load instead of a
-// gather. With 0 <= r = floormod(b, d) and r + s*l < d, b + s*l has the quotient of b and the
-// remainder r + s*l; a divisor that is not positive never meets the condition.
+// Before simplify, which puts the sums of such ramps together.
 #include <algorithm>
 
 #include "compiler/ir/build.h"

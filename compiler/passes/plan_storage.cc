@@ -1,17 +1,14 @@
 // Decides where each allocated buffer lives: small ones of constant size keep their Allocate
-// (stack, registers, shared memory), all others become a part of the workspace of the call.
+// (stack, registers, shared memory), all others become a part of the workspace of the call, or of
+// that of each thread inside of a parallel loop.
 //
 //   allocate s1: float32[1, n] scope(global) { S }    ->    S, and an entry in kernel.workspace
-//
-// One inside a parallel loop is a part of the workspace of each thread. Bytes are expressions over
-// the sizes; their overflow is found when the runtime evaluates them.
-//
-// Where intermediate stages lie: small ones of constant size on the stack, all others in the
-// workspace of the call, or in that of each thread inside of a parallel loop.
 //
 //   for i in 0..n parallel { allocate s: float32[m] .. }
 //     ->
 //   workspace s: float32[m] at 0, floordiv(m + 15, 16)*64 bytes per_thread
+//
+// Bytes are expressions over the sizes; their overflow is found when the runtime evaluates them.
 #include <algorithm>
 #include <optional>
 #include <vector>
