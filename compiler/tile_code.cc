@@ -217,6 +217,7 @@ void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, cons
   try {
     nlohmann::json made = add_code(kernel, loops, target, options, artifact);
     report["kernels"].push_back(std::move(made["kernel"]));
+    report["launches"] = artifact.variants[0].tile_launches.size();
     generator = {{"name", "Tile IR"}, {"why", std::move(made["why"])}};
   } catch (const Error& error) {
     const std::string& reason = error.reason();

@@ -265,6 +265,7 @@ def _tiles_of_attention(kernel):
     row = _tiles_of(kernel, most_spilled=32)
     why = kernel.report()["generator"]["why"]
     assert why.startswith("an untouched attention, whose scores are not stored: "), why
+    assert kernel.report()["launches"] == 1
     return row
 
 
