@@ -26,6 +26,7 @@ import tempfile
 
 import numpy as np
 
+import avx2
 import random_definitions
 import references
 import report
@@ -35,15 +36,9 @@ from workloads import GROUPS
 HERE = pathlib.Path(__file__).resolve().parent
 # Settings of a user's shell that would change what is measured.
 _SETTINGS = ("OPENBLAS_", "OMP_", "MKL_", "DNNL_", "ONEDNN_", "ATEN_", "XLA_", "HL_", "TVM_", "KILN_ADDRESS", "KILN_CPU")
-# What keeps each to AVX2; onnxruntime takes what the host has, and inductor, Halide and TVM compile for it.
-_AVX2 = {
-    "KILN_CPU": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
-}  # fmt: skip
-_OF_AVX2 = ("kiln", "numpy", "torch", "onednn", "jax")
 
 
-def environment(threads, folder, avx2=False):
+def environment(threads, folder, only_avx2):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_SETTINGS)}
     pools = {f"{pool}_NUM_THREADS": str(threads) for pool in ("OMP", "OPENBLAS", "MKL")}
     # Two threads that spin on one core would take turns there, milliseconds each.
@@ -52,17 +47,17 @@ def environment(threads, folder, avx2=False):
     malloc = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(256 << 20)}
     # A daemon of this run's own, and nothing from the cache of another build.
     folders = {f"XDG_{use}": folder for use in ("RUNTIME_DIR", "CACHE_HOME")}
-    return {**kept, **pools, **malloc, **folders, "JAX_PLATFORMS": "cpu", **(_AVX2 if avx2 else {})}
+    return {**kept, **pools, **malloc, **folders, "JAX_PLATFORMS": "cpu", **(avx2.ENVIRONMENT if only_avx2 else {})}
 
 
 class Process:
     """A peer in a process group of its own, stopped between its turns."""
 
-    def __init__(self, peer, threads, folder, log, avx2):
+    def __init__(self, peer, threads, folder, log, only_avx2):
         cores = sorted(os.sched_getaffinity(0))[:threads]
         self.process = subprocess.Popen(
             [sys.executable, HERE / "worker.py", peer, str(threads)],
-            env=environment(threads, folder, avx2), text=True, stdin=subprocess.PIPE,
+            env=environment(threads, folder, only_avx2), text=True, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=log, start_new_session=True,
             preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )  # fmt: skip
@@ -150,10 +145,10 @@ def measure(workload, processes, rounds, budget):
     return results
 
 
-def machine_limits(threads, folder, avx2):
+def machine_limits(threads, folder, only_avx2):
     """{"fma_gflops", "triad_gbs"} of so many cores."""
     program = f"{folder}/limits"
-    cpu = "haswell" if avx2 else "native"
+    cpu = "haswell" if only_avx2 else "native"
     subprocess.run(["g++", "-O3", f"-march={cpu}", "-pthread", "-o", program, HERE / "limits.cc"], check=True)
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
     found = subprocess.run(
@@ -169,7 +164,7 @@ def run(threads, options, data):
         data["limits"][str(threads)] = machine_limits(threads, folder, options.avx2)
         processes = {}
         try:
-            for name in options.peer or (_OF_AVX2 if options.avx2 else NAMES):
+            for name in options.peer or (avx2.PEERS if options.avx2 else NAMES):
                 process = Process(name, threads, folder, log, options.avx2)
                 if process.missing:
                     data["missing"][name] = process.missing

@@ -11,6 +11,7 @@ import argparse
 import os
 import time
 
+import avx2
 import numpy as np
 
 import kiln
@@ -170,7 +171,7 @@ def main():
                         help="torch as on a CPU with AVX2 alone; start the daemon with KILN_CPU=x86-64-v3")  # fmt: skip
     given = parser.parse_args()
     if given.avx2:
-        os.environ |= {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+        os.environ |= avx2.ENVIRONMENT
     if not given.alone:
         import torch
 
