@@ -45,6 +45,14 @@ def test_epochs_are_one_call(service):
     assert seen[0][1]["loss"] == pytest.approx(np.mean(losses[:2]), rel=1e-4)
 
 
+def test_a_device_that_is_named_goes_before_the_target_around(service):
+    with kiln.target.Target("cuda"):
+        program = kiln.Program("here", device=kiln.cpu(0))
+    x = program.input((6, 4), name="x")
+    program.output(y=x + 1)
+    np.testing.assert_array_equal(program.run({"x": X}).y, X + 1)
+
+
 def test_a_run_goes_on_where_the_one_before_ended(service):
     program, data = regression(), {"x": X, "y": X @ TRUE_W}
     for _ in range(3):

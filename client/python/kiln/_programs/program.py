@@ -41,7 +41,7 @@ class Program:
         self._connection = connection
         if device is not None:
             device = device_of(device)
-            target = target or ("cuda" if device.kind == "cuda" else None)
+            target = target or ("cuda" if device.kind == "cuda" else "llvm")
         self._asked_device = f"{device.kind}:{device.index}" if device is not None else ""
         self._target, self._arch = as_target(target)
         self._device = device or (device_of("cuda") if self._target == "cuda" else cpu(0))
