@@ -142,11 +142,7 @@ TEST(EpiloguesFuzz, DrawnAtRandomAreRight) {
   for (uint64_t seed = first; seed < end && !HasFailure(); ++seed) {
     Random random(seed);
     DrawnContraction drawn = drawn_contraction(random);
-    if (random.chance(0.5)) {
-      for (size_t at = drawn.text.find("tf32("); at != std::string::npos;
-           at = drawn.text.find("tf32("))
-        drawn.text.replace(at, 5, "(");
-    }
+    if (random.chance(0.5)) drawn.text = without_tf32(drawn.text);
     SCOPED_TRACE(fmt::format("to repeat: KILN_FUZZ_SEED={}\n{}", seed, drawn.text));
     const language::TextKernel text = kernel_of(drawn.text);
     const ir::Kernel loops = gpu_loops(text);

@@ -165,11 +165,7 @@ TEST(SplitSumsFuzz, DrawnAtRandomAreRight) {
     Random random(seed);
     DrawnContraction drawn = drawn_contraction(
         random, {.least_of_side = 17, .most_of_side = 40, .least_of_sum = 256, .most_of_sum = 400});
-    if (random.chance(0.7)) {
-      for (size_t at = drawn.text.find("tf32("); at != std::string::npos;
-           at = drawn.text.find("tf32("))
-        drawn.text.replace(at, 5, "(");
-    }
+    if (random.chance(0.7)) drawn.text = without_tf32(drawn.text);
     SCOPED_TRACE(fmt::format("to repeat: KILN_FUZZ_SEED={}\n{}", seed, drawn.text));
     const language::TextKernel text = kernel_of(drawn.text);
     const ir::Kernel loops = gpu_loops(text);

@@ -112,4 +112,11 @@ DrawnContraction drawn_contraction(Random& random, const DrawnExtents& extents) 
   return drawn;
 }
 
+std::string without_tf32(std::string text) {
+  constexpr std::string_view kCall = "tf32(";
+  for (size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall))
+    text.replace(at, kCall.size(), "(");
+  return text;
+}
+
 }  // namespace kiln::testing

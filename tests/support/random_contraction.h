@@ -27,4 +27,7 @@ struct DrawnExtents {
 /// do without; any order of dimensions; and something made of the sums.
 DrawnContraction drawn_contraction(Random& random, const DrawnExtents& extents = {});
 
+/// The text of one in which no tensor core multiplies float32 numbers.
+std::string without_tf32(std::string text);
+
 }  // namespace kiln::testing
