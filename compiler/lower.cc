@@ -52,7 +52,7 @@ constexpr Pass kPasses[] = {
     {"unroll_turns", passes::unroll_turns, Serves::Threads, Changes::Few},
     // While indices are per dimension; before a thread's buffers get their place.
     {"accumulate_in_locals", passes::accumulate_in_locals, Serves::Threads},
-    // Of rows, while indices are per dimension; before vectorize_loops, which knows what is
+    // While indices are per dimension; before vectorize_loops, which knows what of rows is
     // aligned.
     {"step_in_groups", passes::step_in_groups, Serves::Threads, Changes::Few},
     {"keep_strided_plain", passes::keep_strided_plain, Serves::Cores},

@@ -177,24 +177,24 @@ class StepInGroups : public ThreadMutator {
 
   Stmt visit(const For& loop) override {
     const Stmt result = ThreadMutator::visit(loop);
-    const Stmt steps = is_in_threads() ? in_vectors(*as<For>(result)) : nullptr;
+    const Stmt steps = is_in_threads() ? in_groups(*as<For>(result)) : nullptr;
     return steps ? steps : result;
   }
 
-  static Stmt in_vectors(const For& loop) {
+  static Stmt in_groups(const For& loop) {
     // A thread without a row does nothing in any step.
     const auto* guard = as<If>(loop.body);
     if (guard != nullptr) {
       if (guard->else_body || uses_var(guard->condition, loop.var) ||
           reads_memory(guard->condition))
         return nullptr;
-      const Stmt steps = in_vectors(loop, guard->then_body);
+      const Stmt steps = in_groups(loop, guard->then_body);
       return steps ? If::make(guard->condition, steps, nullptr, guard->likely) : nullptr;
     }
-    return in_vectors(loop, loop.body);
+    return in_groups(loop, loop.body);
   }
 
-  static Stmt in_vectors(const For& loop, const Stmt& body) {
+  static Stmt in_groups(const For& loop, const Stmt& body) {
     const auto* store = as<Store>(body);
     if (loop.loop_kind != LoopKind::Serial || store == nullptr || store->predicate ||
         store->value->type.lanes != 1)

@@ -186,9 +186,8 @@ class Reader : public Visitor {
   }
 
   void visit(const Binary& binary) override {
-    if (binary.type == Type{DType::Bool, 1} && binary.a->type == kIndexType) {
-      if (is_known(binary)) return;
-    }
+    const bool is_condition = binary.type == Type{DType::Bool, 1} && binary.a->type == kIndexType;
+    if (is_condition && is_known(binary)) return;
     const bool adds = binary.op == Operator::Add || binary.op == Operator::Sub;
     const auto multiplies = [](const Expr& e) {
       const auto* factor = as<Binary>(e);

@@ -94,7 +94,7 @@ void ElementFinder::require_from_zero(language::AxisId axis) const {
   if (minimum == nullptr || minimum->value != 0) refuse_form("an axis does not begin at 0");
 }
 
-/// A factor whose indices are an axis each.
+/// Of a factor whose indices are an axis each.
 void ElementFinder::set_plain_axes(Element& element, const FactorRead& read) const {
   const std::vector<ExprId> shape = definition_.shape_of(read.tensor);
   for (size_t d = 0; d < shape.size(); ++d)

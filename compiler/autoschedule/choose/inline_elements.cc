@@ -23,9 +23,8 @@ namespace {
 constexpr size_t kMostReads = 64;
 
 /// Whether what is side by side in a stage is so in all that it reads along that axis.
-bool reads_along_rows(const StageGraph& graph, StageId id) {
+bool reads_along_rows(const StageGraph& graph, StageId id, const std::vector<ir::Expr>& reads) {
   const ir::VarRef& last = graph.axes[graph[id].data.back()].value;
-  const std::vector<ir::Expr> reads = reads_written_out(graph, id);
   return std::ranges::all_of(reads, [&](const ir::Expr& read) {
     const std::vector<ir::Expr>& indices = ir::as<ir::TensorRead>(read)->indices;
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -38,15 +37,10 @@ bool reads_along_rows(const StageGraph& graph, StageId id) {
 
 /// Whether the stage is made of rows and of what was computed of whole rows, as their mean, so that
 /// one launch may have all of it.
-bool reads_of_whole_rows(const StageGraph& graph, StageId id) {
-  const std::vector<ir::Expr> reads = reads_written_out(graph, id);
+bool reads_of_whole_rows(const StageGraph& graph, StageId id, const std::vector<ir::Expr>& reads) {
   return std::ranges::any_of(reads, [&](const ir::Expr& each) {
     const auto* read = ir::as<ir::TensorRead>(each);
-    const auto is_used = [&](AxisId axis) {
-      return std::ranges::any_of(read->indices, [&](const ir::Expr& index) {
-        return ir::uses_var(index, graph.axes[axis].value);
-      });
-    };
+    const auto is_used = [&](AxisId axis) { return is_used_in(graph, *read, axis); };
     return graph[read->stage].kind != Stage::Kind::Placeholder &&
            !std::ranges::all_of(graph[id].data, is_used);
   });
@@ -62,9 +56,9 @@ bool moves_with_each_loop(const StageGraph& graph, StageId id, const Stage& read
   };
   if (std::ranges::all_of(reader.data, is_index) && std::ranges::all_of(reader.reduce, is_index))
     return true;
-  if (allowed == Reads::Once || graph[id].data.empty() || !reads_along_rows(graph, id) ||
-      reads_of_whole_rows(graph, id))
-    return false;
+  if (allowed == Reads::Once || graph[id].data.empty()) return false;
+  const std::vector<ir::Expr> own = reads_written_out(graph, id);
+  if (!reads_along_rows(graph, id, own) || reads_of_whole_rows(graph, id, own)) return false;
   std::vector<analysis::LoopRange> loops;
   for (const auto* axes : {&reader.data, &reader.reduce}) {
     for (const AxisId axis : *axes) {

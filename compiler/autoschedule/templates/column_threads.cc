@@ -111,16 +111,11 @@ bool is_column_reduction(const Chooser& chooser, StageId id) {
 std::optional<SumSplit> split_of_columns(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  const auto results = constant_extent_of(graph, stage.data);
-  if (!is_column_reduction(chooser, id) || !results || !constant_extent_of(graph, stage.reduce))
+  if (!is_column_reduction(chooser, id) ||
+      !constant_extent_of(graph, joined({stage.data, stage.reduce})))
     return std::nullopt;
-  const AxisId axis = *longest_axis(graph, stage.reduce);
-  const int64_t parts =
-      best_parts(gpu_machine(chooser.arch), *constant_extent(graph, axis), kFewestRows, 1,
-                 static_cast<double>(*results * size_of(stage.types[0])),
-                 [&](int64_t parts) { return column_cycles(chooser, id, parts); });
-  if (parts == 1) return std::nullopt;
-  return SumSplit{axis, parts, 0};
+  return best_split(chooser, id, *longest_axis(graph, stage.reduce), kFewestRows, 1,
+                    [&](int64_t parts) { return column_cycles(chooser, id, parts); });
 }
 
 std::vector<Sketch> column_thread_sketches(const Chooser& chooser, StageId id,

@@ -40,7 +40,6 @@ struct FewRowsProduct {
   int64_t few = 1;
   int64_t many = 1;
   int64_t steps = 1;
-  int64_t element_bytes = 4;
 };
 
 std::optional<FewRows> few_rows_of(const Chooser& chooser, StageId id) {
@@ -94,11 +93,11 @@ double few_rows_cycles(const FewRows& rows, const FewRowsProduct& product, int64
   const double waits =
       kLoadCycles * std::ceil(steps / static_cast<double>(kThreads * rows.lanes) / kLoadsUnderWay);
   const double memory = static_cast<double>((product.few + product.many) * product.batch) *
-                        static_cast<double>(product.steps * product.element_bytes) /
+                        static_cast<double>(product.steps * rows.element_bytes) /
                         (machine.memory_bytes * multiprocessors);
   return std::max(
       {waits, memory,
-       turns * steps * lines * static_cast<double>(product.element_bytes) / machine.l2_bytes,
+       turns * steps * lines * static_cast<double>(rows.element_bytes) / machine.l2_bytes,
        turns * steps * static_cast<double>(product.few * rows.rows) /
            static_cast<double>(machine.float_lanes)});
 }
@@ -154,22 +153,15 @@ std::optional<SumSplit> split_of_few_rows(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
   const auto rows = few_rows_of(chooser, id);
-  const auto results = constant_extent_of(graph, stage.data);
   const auto steps = constant_extent_of(graph, stage.reduce);
-  if (!rows || !results || !steps) return std::nullopt;
+  if (!rows || !steps || !constant_extent_of(graph, stage.data)) return std::nullopt;
   const FewRowsProduct product{.batch = *constant_extent_of(graph, rows->batch),
                                .few = *constant_extent_of(graph, rows->few),
                                .many = *constant_extent_of(graph, rows->many),
-                               .steps = *steps,
-                               .element_bytes = rows->element_bytes};
-  const AxisId along = stage.reduce.back();
+                               .steps = *steps};
   const GpuMachine& machine = gpu_machine(chooser.arch);
-  const int64_t parts =
-      best_parts(machine, *constant_extent(graph, along), kLeastSum, rows->lanes,
-                 static_cast<double>(*results * size_of(stage.types[0])),
-                 [&](int64_t count) { return few_rows_cycles(*rows, product, count, machine); });
-  if (parts == 1) return std::nullopt;
-  return SumSplit{along, parts, 0};
+  return best_split(chooser, id, stage.reduce.back(), kLeastSum, rows->lanes,
+                    [&](int64_t parts) { return few_rows_cycles(*rows, product, parts, machine); });
 }
 
 std::vector<Sketch> few_rows_sketches(const Chooser& chooser, StageId id,

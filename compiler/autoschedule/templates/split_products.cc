@@ -7,6 +7,7 @@
 
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/matrix_tiles.h"
 #include "compiler/ir/build.h"
 
@@ -50,11 +51,8 @@ std::optional<SumSplit> split_of_product(const Chooser& chooser, StageId id) {
   const int64_t extent = *constant_extent(graph, axis);
   const int64_t narrowest =
       std::min(size_of(factors->a->type.element), size_of(factors->b->type.element));
-  const int64_t parts =
-      best_parts(machine, extent, std::max<int64_t>(kLeastSteps * extent / *sum, 1),
-                 kVectorBytesOfThread / narrowest, result_bytes, cycles);
-  if (parts == 1) return std::nullopt;
-  return SumSplit{axis, parts, 0};
+  return best_split(chooser, id, axis, std::max<int64_t>(kLeastSteps * extent / *sum, 1),
+                    kVectorBytesOfThread / narrowest, cycles);
 }
 
 }  // namespace kiln::autoschedule

@@ -8,8 +8,10 @@
 // would have the sum as a whole.
 #include "compiler/autoschedule/templates/split_sums.h"
 
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/column_threads.h"
 #include "compiler/autoschedule/templates/few_rows.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/split_products.h"
 #include "compiler/autoschedule/templates/split_rows.h"
 #include "compiler/autoschedule/templates/step_writer.h"
@@ -40,8 +42,13 @@ std::optional<SumSplit> split_of(const Chooser& chooser, StageId id) {
 
 }  // namespace
 
-int64_t best_parts(const GpuMachine& machine, int64_t extent, int64_t least, int64_t lanes,
-                   double result_bytes, const CyclesOfParts& cycles) {
+std::optional<SumSplit> best_split(const Chooser& chooser, StageId id, AxisId axis, int64_t least,
+                                   int64_t lanes, const CyclesOfParts& cycles) {
+  const StageGraph& graph = chooser.graph;
+  const GpuMachine& machine = gpu_machine(chooser.arch);
+  const int64_t extent = *constant_extent(graph, axis);
+  const auto result_bytes =
+      static_cast<double>(*constant_extent_of(graph, graph[id].data) * size_of(graph[id].types[0]));
   int64_t best = 1;
   double shortest = cycles(1);
   for (int64_t parts = 2; parts * least <= extent && parts <= kMostParts; ++parts) {
@@ -53,7 +60,8 @@ int64_t best_parts(const GpuMachine& machine, int64_t extent, int64_t least, int
     best = parts;
     shortest = time;
   }
-  return best;
+  if (best == 1) return std::nullopt;
+  return SumSplit{axis, best, 0};
 }
 
 OpenSchedule with_split_sums(const language::Kernel& kernel, OpenSchedule given,

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "compiler/autoschedule/recognise/chooser.h"
-#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/open_schedule.h"
 
 namespace kiln::autoschedule {
@@ -21,11 +20,12 @@ struct SumSplit {
 /// What a sum in so many parts takes, in cycles, but for adding them up; 1: as a whole.
 using CyclesOfParts = std::function<double(int64_t parts)>;
 
-/// In how many parts of at least so many elements the sum along an axis of this extent takes the
-/// least time, adding them up in a launch of its own included. Parts whose elements are no multiple
-/// of `lanes` are not tried where all of them are one.
-int64_t best_parts(const GpuMachine& machine, int64_t extent, int64_t least, int64_t lanes,
-                   double result_bytes, const CyclesOfParts& cycles);
+/// The parts of at least so many elements in which the stage's sum along an axis takes the least
+/// time, adding them up in a launch of its own included; nothing where that is as a whole. Parts
+/// whose elements are no multiple of `lanes` are not tried where all of them are one. All sizes of
+/// the stage are known.
+std::optional<SumSplit> best_split(const Chooser& chooser, StageId stage, AxisId axis,
+                                   int64_t least, int64_t lanes, const CyclesOfParts& cycles);
 
 /// For CUDA: `given` with sums in two stages that would leave multiprocessors without work: long
 /// rows that are few, products whose tiles are few, few columns. Parts of the sum, then their sum,
