@@ -83,7 +83,7 @@ std::optional<FewRows> few_rows_of(const Chooser& chooser, StageId id) {
 double few_rows_cycles(const FewRows& rows, const FewRowsProduct& product, int64_t parts,
                        const GpuMachine& machine) {
   const auto whole = [](int64_t extent, int64_t part) {
-    return static_cast<double>((extent + part - 1) / part);
+    return std::ceil(static_cast<double>(extent) / static_cast<double>(part));
   };
   const auto multiprocessors = static_cast<double>(machine.multiprocessors);
   const double blocks = whole(product.many, rows.rows) * static_cast<double>(product.batch * parts);
