@@ -51,9 +51,15 @@ std::vector<Candidate> candidates_of(const SketchSpace& space) {
   return candidates;
 }
 
-/// Of this host measured, of another CPU estimated.
-predict::Surroundings surroundings_of(const std::string& arch) {
-  if (without_cores(arch) != host_cpu()) return {};
+/// Of this host measured, of another CPU as the table has it.
+predict::Surroundings surroundings_of(const std::string& arch, const autoschedule::Machine& cpu) {
+  if (without_cores(arch) != host_cpu()) {
+    return {.from_l2 = cpu.from_l2,
+            .from_l3 = cpu.from_l3,
+            .from_memory = cpu.from_memory,
+            .from_memory_of_all = cpu.from_memory_of_all,
+            .l3_bytes = cpu.l3_bytes};
+  }
   const HostSpeed& host = host_speed();
   const double hertz = host.gigahertz * 1e9;
   predict::Surroundings around{.gigahertz = host.gigahertz,
@@ -101,7 +107,7 @@ struct Predictor {
       return;
     }
     const autoschedule::Machine cpu = autoschedule::machine_of(target.arch);
-    const predict::Surroundings around = surroundings_of(target.arch);
+    const predict::Surroundings around = surroundings_of(target.arch, cpu);
     const int threads = task.threads() > 0 ? static_cast<int>(task.threads()) : available_cpus();
     machine = autoschedule::text_of(cpu);
     surroundings = text_of(around, threads);

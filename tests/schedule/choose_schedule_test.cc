@@ -113,20 +113,30 @@ TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfAFewRowsOfATransposedProduct
   // Strict code adds in the order of the definition.
   EXPECT_EQ(te.automatic(TargetKind::Llvm, CompileOptions{.strict = true}),
             R"(fn k(A: float32[16, 256], B: float32[256, 256], C: float32[16, 256]) {
-  for i.outer in 0..2 parallel {
-    for j.outer in 0..6 {
-      for i.inner in 0..8 unroll {
+  for j.outer in 0..6 parallel {
+    allocate B.global: float32[1, 256, 48] scope(global)
+    for k.outer in 0..16 {
+      for k.inner in 0..16 {
         for j.inner in 0..48 vectorize {
           if likely(j.outer*48 + j.inner < 256) {
-            C[i.outer*8 + i.inner, j.outer*48 + j.inner] = 0.0
+            B.global[0, k.outer*16 + k.inner, j.inner] = B[j.outer*48 + j.inner, k.outer*16 + k.inner]
+          }
+        }
+      }
+    }
+    for i.outer in 0..2 {
+      for i.inner in 0..8 unroll {
+        for j.inner_1 in 0..48 vectorize {
+          if likely(j.outer*48 + j.inner_1 < 256) {
+            C[i.outer*8 + i.inner, j.outer*48 + j.inner_1] = 0.0
           }
         }
       }
       for k in 0..256 {
         for i.inner_1 in 0..8 unroll {
-          for j.inner_1 in 0..48 vectorize {
-            if likely(j.outer*48 + j.inner_1 < 256) {
-              C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_1] = C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_1] + A[i.outer*8 + i.inner_1, k]*B[j.outer*48 + j.inner_1, k]
+          for j.inner_2 in 0..48 vectorize {
+            if likely(j.outer*48 + j.inner_2 < 256) {
+              C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_2] = C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_2] + A[i.outer*8 + i.inner_1, k]*B.global[0, k, j.inner_2]
             }
           }
         }
@@ -271,8 +281,8 @@ TEST(ChooseSchedule, MakesAStageOfAProductInsideOfAnExpression) {
   ExpOfProduct k;
   EXPECT_EQ(k.te.automatic(), R"(fn k(A: float32[72, 16], B: float32[16, 64], C: float32[72, 64]) {
   allocate C.sum: float32[72, 64] scope(global)
-  for i.outer in 0..6 parallel {
-    for j.outer in 0..2 {
+  for j.outer in 0..2 {
+    for i.outer in 0..6 {
       for i.inner in 0..12 unroll {
         for j.inner in 0..32 vectorize {
           C.sum[i.outer*12 + i.inner, j.outer*32 + j.inner] = 0.0

@@ -18,6 +18,8 @@ namespace kiln::autoschedule {
 namespace {
 
 constexpr int64_t kKiB = 1024;
+// L1 is found by an address within a page, so that its ways are as large.
+constexpr int64_t kPage = 4 * kKiB;
 
 struct Row {
   std::span<const std::string_view> cpus;  // LLVM's names
@@ -41,32 +43,88 @@ constexpr std::string_view kV2[] = {"x86-64-v2", "x86-64"};
 constexpr Machine core(std::string_view name, double multiply_adds, double operations,
                        double latency, double loads, int64_t l1, int64_t l2,
                        std::string_view source) {
-  return {name,  {},        multiply_adds, operations, latency,
-          loads, l1 * kKiB, l2 * kKiB,     kFewCores,  source};
+  return {.name = name,
+          .multiply_adds = multiply_adds,
+          .operations = operations,
+          .latency = latency,
+          .loads = loads,
+          .l1_bytes = l1 * kKiB,
+          .l2_bytes = l2 * kKiB,
+          .l1_ways = l1 * kKiB / kPage,
+          .l2_ways = l2 == 1280   ? 20
+                     : l2 >= 1024 ? 16
+                                  : 8,
+          .cores = kFewCores,
+          .source = source};
+}
+
+/// L3 is near to the cores of Zen. By products of random sizes on a Zen 5; bytes a cycle from L2 as
+/// "Software Optimization Guide for the AMD Family 19h Processors" has them.
+constexpr Machine zen(Machine machine) {
+  machine.from_l3 = 23;
+  machine.from_memory = 6;
+  machine.piece_cycles = 5;
+  machine.page_cycles = 0;
+  return machine;
+}
+
+/// Of Zen 4, which adds one vector a cycle: meanwhile what is next comes (products of 256 x 1000 x
+/// 100 to 784 x 1000 x 1000).
+constexpr Machine zen4(Machine machine) {
+  machine = zen(machine);
+  machine.held_cycles = 0.2;
+  machine.piece_cycles = 0;
+  return machine;
+}
+
+/// Of Zen 5, whose loops end beside what they compute; it gathers and transposes element by
+/// element.
+constexpr Machine zen5(Machine machine) {
+  machine = zen(machine);
+  machine.loop_cycles = 0;
+  machine.held_cycles = 0;
+  machine.copied_line_cycles = 5;
+  machine.gathered_cycles = 6;
+  machine.transposed_cycles = 3.4;
+  machine.copied_row_cycles = 2;
+  return machine;
+}
+
+/// Behind L2 lies a mesh. By products on Sapphire Rapids: of 16 x 5889 x 141 each line of columns
+/// in place takes 70 to 136 cycles.
+constexpr Machine mesh(Machine machine) {
+  machine.from_l2 = 48;
+  machine.from_l3 = 10;
+  machine.piece_cycles = 64;
+  machine.page_cycles = 2;
+  return machine;
 }
 
 /// Instructions by LLVM 19's scheduling models, as llvm-mca prints them, where nothing else is
 /// said. Of caches "measured" is what sysfs says of a host.
 constexpr Row kRows[] = {
-    {kSkylakeServer, core("Skylake server", 2, 2, 4, 2, 32, 1024,
-                          "LLVM's X86SchedSkylakeServer; caches: AnandTech on Sunny Cove, "
-                          "allinfo.space on Sapphire Rapids")},
-    {kIceLake, core("Ice Lake server", 1, 2, 4, 2, 48, 1280,
-                    "LLVM's X86SchedIceLake; caches: AnandTech on Sunny Cove, allinfo.space on "
-                    "Sapphire Rapids")},
-    {kGoldenCove, core("Golden Cove server", 2, 2, 4, 2, 48, 2048,
-                       "multiply-adds and loads measured on Sapphire Rapids; caches: HardwareTimes "
-                       "on Sapphire Rapids")},
+    {kSkylakeServer, mesh(core("Skylake server", 2, 2, 4, 2, 32, 1024,
+                               "LLVM's X86SchedSkylakeServer; caches: AnandTech on Sunny Cove, "
+                               "allinfo.space on Sapphire Rapids"))},
+    {kIceLake,
+     mesh(core("Ice Lake server", 1, 2, 4, 2, 48, 1280,
+               "LLVM's X86SchedIceLake; caches: AnandTech on Sunny Cove, allinfo.space on "
+               "Sapphire Rapids"))},
+    {kGoldenCove,
+     mesh(core("Golden Cove server", 2, 2, 4, 2, 48, 2048,
+               "multiply-adds and loads measured on Sapphire Rapids; caches: HardwareTimes "
+               "on Sapphire Rapids"))},
     {kHaswell, core("Haswell to Skylake", 2, 3, 5, 2, 32, 256,
                     "LLVM's X86SchedHaswell; caches: AnandTech on Sunny Cove")},
-    {kZen2, core("Zen 2", 2, 4, 5, 2, 32, 512,
-                 "LLVM's X86ScheduleZnver2, loads as on Zen 3; caches: AnandTech on Sunny Cove")},
-    {kZen3, core("Zen 3", 2, 4, 4, 2, 32, 512,
-                 "LLVM's X86ScheduleZnver3; caches: meterpreter.org on Zen 4")},
-    {kZen4, core("Zen 4", 1, 2, 4, 2, 32, 1024,
-                 "LLVM's X86ScheduleZnver4, multiply-adds measured; caches measured")},
-    {kZen5, core("Zen 5", 2, 2, 4, 2, 48, 1024,
-                 "LLVM's X86ScheduleZnver5, multiply-adds measured; caches measured")},
+    {kZen2,
+     zen(core("Zen 2", 2, 4, 5, 2, 32, 512,
+              "LLVM's X86ScheduleZnver2, loads as on Zen 3; caches: AnandTech on Sunny Cove"))},
+    {kZen3, zen(core("Zen 3", 2, 4, 4, 2, 32, 512,
+                     "LLVM's X86ScheduleZnver3; caches: meterpreter.org on Zen 4"))},
+    {kZen4, zen4(core("Zen 4", 1, 2, 4, 2, 32, 1024,
+                      "LLVM's X86ScheduleZnver4, multiply-adds measured; caches measured"))},
+    {kZen5, zen5(core("Zen 5", 2, 2, 4, 2, 48, 1024,
+                      "LLVM's X86ScheduleZnver5, multiply-adds measured; caches measured"))},
     {kV4, core("x86-64-v4", 1, 2, 4, 2, 32, 1024, "the least of those with AVX-512")},
     {kV3, core("x86-64-v3", 2, 3, 5, 2, 32, 256, "the least of those with AVX2")},
     {kV2, core("x86-64-v2", 2, 3, 5, 2, 32, 256, "x86-64-v3 with shorter vectors")},
@@ -111,10 +169,13 @@ std::string text_of(const Machine& machine) {
   if (vectors.multiplies_tiles_of_halves) sums += ", tiles of bfloat16";
   return fmt::format(
       "{}: {} vectors of {} bytes, {:g} multiply-add{} a cycle of {:g} cycles each, {:g} "
-      "operations and {:g} loads a cycle, L1 {} KiB, L2 {} KiB{}{} ({})",
+      "operations and {:g} loads a cycle, L1 {} KiB of {} ways, L2 {} KiB of {} ways, {:g} and "
+      "{:g} "
+      "bytes a cycle from L2 and L3{}{} ({})",
       machine.name, vectors.registers, vectors.bytes, machine.multiply_adds,
       machine.multiply_adds == 1 ? "" : "s", machine.latency, machine.operations, machine.loads,
-      machine.l1_bytes / kKiB, machine.l2_bytes / kKiB, sums,
+      machine.l1_bytes / kKiB, machine.l1_ways, machine.l2_bytes / kKiB, machine.l2_ways,
+      machine.from_l2, machine.from_l3, sums,
       machine.cores > kFewCores ? fmt::format(", {} cores", machine.cores) : "", machine.source);
 }
 

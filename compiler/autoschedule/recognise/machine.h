@@ -22,7 +22,29 @@ struct Machine {
   // Bytes of the caches of one core.
   int64_t l1_bytes = 48 * 1024;
   int64_t l2_bytes = 2048 * 1024;
-  int64_t cores = 4;             // that plans share work among, so many at most
+  int64_t l1_ways = 12;
+  int64_t l2_ways = 16;
+  int64_t l3_bytes = int64_t{32} << 20;
+  int64_t cores = 4;  // that plans share work among, so many at most
+  // Bytes a cycle that one core has from behind each cache, and all cores together.
+  double from_l2 = 32;
+  double from_l3 = 12;
+  double from_memory = 5;
+  double from_memory_of_all = 8;
+  // Cycles for which the end of an iteration holds up a loop that computes, and a line from L2.
+  double loop_cycles = 1.5;
+  double held_cycles = 0.6;
+  // Of what comes from behind L2 and does not follow what came before.
+  double piece_cycles = 40;
+  // Pages that the first TLB holds, and what it takes to find another one.
+  int64_t tlb_pages = 64;
+  double page_cycles = 2;
+  // Of a copy: of a line, of an element that is gathered for a vector, or transposed, and of one of
+  // rows that lie across.
+  double copied_line_cycles = 7.5;
+  double gathered_cycles = 1.5;
+  double transposed_cycles = 1.5;
+  double copied_row_cycles = 1.1;
   std::string_view source = {};  // where the figures are from
 };
 

@@ -1,17 +1,16 @@
-// Which ways to write a matrix product there are, and which is taken unmeasured: by where the
-// factors lie, how far apart their steps are, and whether a copy is read often enough to pay for
-// itself.
+// Which ways to write a matrix product there are, the one first that product_cost.cc finds the
+// cheapest, each with the numbers with which it is.
 //
 //   A[i, k] * B[k, j], 1024  ->  packed panels      64  ->  outer products, nothing copied
 //   A[i, k] * B[j, k], few rows  ->  dot products    more rows  ->  panels, transposed as packed
 //   A[i, k] * B[k, j], few columns  ->  dot products of transposed columns
-//
-// The thresholds are measured; docs/performance.md says what lies beside them.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "compiler/autoschedule/templates/contraction_numbers.h"
 #include "compiler/autoschedule/templates/dot_products.h"
+#include "compiler/autoschedule/templates/product_cost.h"
 #include "compiler/autoschedule/templates/unit_tiles.h"
 
 namespace kiln::autoschedule {
@@ -23,40 +22,22 @@ constexpr int64_t kFarDotColumns = 3;
 constexpr int64_t kManyRegisters = 32;
 // With more sums than registers they would be added up lane by lane, in another order.
 constexpr int64_t kMostDots = 32;
-// With fewer rows a copy of all panels at once takes longer than it saves.
-constexpr int64_t kRowsForPanels = 128;
 // With fewer rows, vectors along the reduction do better than columns transposed into panels.
 constexpr int64_t kRowsToTranspose = 32;
-constexpr int64_t kManyProducts = 1024;
-// Column factors of no more elements stay in L2 as they are, where it is as large.
-constexpr int64_t kLargePanels = 256 * 1024;
-// Rows that panels pass by are far apart, and many of them would be conflict misses of L1: few rows
-// of wide panels.
-constexpr int64_t kPanelVectors = 3;
-// The factors of so many products come from L3 or memory.
-constexpr int64_t kFarBatch = 8;
-// Of a tile that passes by copied panels: for a vector of each, and an element of a row.
-constexpr int64_t kOtherRegisters = 4;
-// Steps so far apart map to two sets of L1: conflict misses.
-constexpr int64_t kConflictDistance = 512;
-// Steps that are each in another page (1024 floats: TLB reach), and elements that are worth a copy
-// then.
-constexpr int64_t kFarDistance = 1024;
-constexpr int64_t kFarElements = 16 * 1024;
-// Elements and rows that are worth a copy where vectors are not aligned, and elements where a tile
-// of rows takes a piece of each line.
-constexpr int64_t kRaggedElements = 64 * 1024;
-constexpr int64_t kRowsForRagged = 192;
-constexpr int64_t kAcrossElements = 96 * 1024;
-// Rows and columns from which on factors are worth a copy of another type.
-constexpr int64_t kColumnsToWiden = 48;
-constexpr int64_t kRowsToWiden = 32;
-// Rows a column up to which a block of columns reads all rows.
-constexpr int64_t kRowsOfColumns = 4;
+constexpr int64_t kManyProducts = int64_t{1} << 20;
 // What is taken where sizes are not known: eight rows of two vectors, or so many as there are
-// registers for.
+// registers for beside a vector of each and an element of a row.
 constexpr int64_t kAnyRows = 8;
 constexpr int64_t kAnyVectors = 2;
+constexpr int64_t kOtherRegisters = 4;
+// Rows of a tile, of which those of one vector may have as many.
+constexpr int64_t kMostRows = 16;
+// What stands for an extent that is not known, where ways are compared.
+constexpr int64_t kAnyExtent = 512;
+// Of a loop that is handed to the cores, though one runs all of it (Zen 5).
+constexpr double kSharedLoopCycles = 400;
+// Of less, cores take a part only where they are awake: 3 us.
+constexpr double kWorthSharing = 12000;
 
 /// Whether the column factor can be copied for the tiles alone.
 bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
@@ -66,13 +47,14 @@ bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
   return is_other && !is_cell && !graph[tiling.stage].part_of;
 }
 
-/// Vectors of a tile whose factors come from L3 or memory: what lies next to each other is read
-/// ahead.
-int64_t wide_tile(const ContractionSize& size) { return size.registers / 8; }
-
-Numbers with_far_batch(Numbers numbers) {
-  if (numbers.batch >= kFarBatch) numbers.size.least_vectors = wide_tile(numbers.size);
-  return numbers;
+/// How many products there are of these axes; at least so many where not all extents are known.
+int64_t products_along(const StageGraph& graph, const std::vector<AxisId>& axes) {
+  int64_t products = 1;
+  for (const AxisId axis : axes) {
+    const int64_t extent = constant_extent(graph, axis).value_or(1);
+    products = std::min(products * std::max<int64_t>(extent, 1), kManyProducts);
+  }
+  return products;
 }
 
 /// The sketches of one contraction.
@@ -80,144 +62,46 @@ class Sketches {
  public:
   Sketches(const Chooser& chooser, Tiling tiling, int64_t any_lanes, bool parallel)
       : graph_(chooser.graph),
+        machine_(chooser.machine),
         tiling_(std::move(tiling)),
-        numbers_(with_far_batch(numbers_of(chooser, tiling_, parallel))),
-        parallel_(parallel_parameter(parallel)) {
+        numbers_(numbers_of(chooser, tiling_, parallel)),
+        parallel_(parallel) {
     const int64_t sums = numbers_.size.registers - kOtherRegisters;
-    tile_ = is_known() ? best_tile(numbers_.size)
-                       : TileShape{std::min(kAnyRows, sums / kAnyVectors), any_lanes};
+    any_tile_ = {std::min(kAnyRows, sums / kAnyVectors), any_lanes};
+    product_ = product();
   }
 
-  /// `columns_first`: the column factor is large, and tiles of it are read by few rows.
-  Sketch outer_products(bool copies_rows, bool columns_first) const {
-    RowBlocks blocks{tile_, 1};
-    if (columns_first) {
-      blocks.tile = best_far_tile(numbers_.size);
-    } else if (is_known() && !copies_rows) {
-      blocks = best_row_blocks(numbers_.size);
-    }
-    // Of few steps sums are most of what moves: in whole rows.
-    const int64_t block = blocks.tiles > 1 && has_many_steps() ? blocks.tiles : 0;
-    std::set<int64_t> tiles = {0, 4, 8, block};
-    std::vector<Parameter> parameters = {
-        rows(blocks.tile.rows),
-        columns(blocks.tile.lanes),
-        tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0),
-        {"columns first", {0, 1}, columns_first ? 1 : 0},
-        {"rows of a panel", {tiles.begin(), tiles.end()}, block}};
-    if (copies_rows) parameters.push_back({"rows in order", {0, 1}, 1});
-    return sketch("outer products", std::move(parameters), write_outer_products);
-  }
-
-  Sketch packed_panels() const {
-    ContractionSize size = numbers_.size;
-    BlockShape block{tile_, 1};
-    int64_t depth = 0;
-    if (may_be_blocks()) {
-      size.few_tasks = false;
-      size.most_sums = size.registers - kOtherRegisters;
-      size.rows_in_order = gains_by_rows_in_order();
-      block = size.rows >= kRowsForPanels ? best_blocks(size, numbers_.batch)
-                                          : BlockShape{best_panel_tile(size), 1};
-      // What is transposed comes in pieces of a line.
-      const bool is_plain =
-          tiling_.reduce.size() == 1 && columns_lie_together() && tiling_.group.products == 1;
-      if (size.rows < kRowsForPanels && is_plain) depth = best_depth(size, block.tile.lanes);
-    }
-    const bool columns_first = block.panels > 1 && is_near(size, block.tile.lanes);
-    std::set<int64_t> depths = {0, 64, 128, depth};
-    if (tiling_.group.products > 1) depths = {0};
-    std::vector<Parameter> parameters = {rows(block.tile.rows),
-                                         columns(block.tile.lanes),
-                                         {"panels at once", {1, 2, 3, 4, 6, 8}, block.panels},
-                                         {"depth", {depths.begin(), depths.end()}, depth},
-                                         {"columns first", {0, 1}, columns_first ? 1 : 0}};
-    if (may_be_blocks() && may_copy_rows())
-      parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
-    return sketch("outer products of packed panels", std::move(parameters), write_packed_panels);
-  }
-
-  Sketch panels_in_order() const {
-    const ContractionSize& size = numbers_.size;
-    TileShape tile = tile_;
-    int64_t block = 0;
-    if (size.rows >= kRowsForPanels && size.columns > 0) {
-      // 8 x 3 vectors of 32 registers: 24 sums, three vectors of B, one element of A.
-      tile = {size.registers / 4, std::min(size.columns, kPanelVectors * size.register_lanes)};
-      block = best_block(size, tile.rows);
-    }
-    std::vector<Parameter> parameters = {
-        rows(tile.rows), columns(tile.lanes), {"rows of a panel", {0, 4, 8, 16, 32}, block}};
-    if (may_copy_rows())
-      parameters.push_back({"rows in order", {0, 1}, gains_by_rows_in_order() ? 1 : 0});
-    return sketch("outer products of panels in order", std::move(parameters),
-                  write_panels_in_order);
+  /// `may_copy`: the column factor can be copied for the tiles alone; `in_order`: and all of it
+  /// before; `rows_in_order`: so can the row factor.
+  std::vector<Sketch> in_order_of_cost(bool may_copy, bool in_order, bool rows_in_order) const {
+    std::vector<std::pair<double, Sketch>> sketches;
+    const auto add = [&](Panels panels, bool may_copy_rows) {
+      const CheapestPlan cheapest = plan_for(panels, may_copy_rows);
+      sketches.emplace_back(cheapest.cycles, sketch_of(cheapest, may_copy_rows));
+    };
+    if (tiling_.group.products == 1) add(Panels::InPlace, rows_in_order);
+    if (in_order) add(Panels::AllInAdvance, may_copy_rows());
+    // Where neighbours are of other products, a line has elements for all of these.
+    const bool is_for_all =
+        in_order && lies_along(graph_, *tiling_.contraction.column_factor, tiling_.panel_batch);
+    if (tiling_.group.products > 1 || (may_copy && !is_for_all))
+      add(Panels::Packed, may_copy_rows());
+    std::ranges::stable_sort(sketches, {}, [](const auto& pair) { return pair.first; });
+    std::vector<Sketch> sorted;
+    for (auto& [cycles, sketch] : sketches)
+      sorted.push_back(std::move(sketch));
+    return sorted;
   }
 
   std::vector<Sketch> unit_tiles(const Chooser& chooser, bool may_copy_all, bool parallel) const {
     return unit_tile_sketches(chooser, tiling_, numbers_, may_copy_all, parallel);
   }
 
-  /// Whether all panels are copied first: there are rows enough to read them, and they are many, or
-  /// their columns are far apart where they are.
-  bool gains_by_order() const {
+  /// Whether there are rows enough to read columns that are transposed for them.
+  bool gains_by_transposing() const {
     const int64_t rows = numbers_.size.rows;
-    if (!columns_lie_together()) {
-      return rows == 0 || rows * products_of_a_panel() >= kRowsToTranspose;
-    }
-    return are_far_apart() && (rows == 0 || rows >= kRowsForPanels);
-  }
-
-  /// Whether a core copies the panels of its own columns instead, for all rows: these are not so
-  /// many more that it takes longer to read them again for each block of columns. Columns that are
-  /// apart are not transposed again for each product of a batch.
-  bool gains_by_blocks() const {
-    return may_be_blocks() && (columns_lie_together() || products_of_a_panel() == 1) &&
-           !lies_along(graph_, *tiling_.contraction.column_factor, tiling_.panel_batch) &&
-           numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
-  }
-
-  /// Whether there are as many blocks of columns as cores; else tiles of rows are shared.
-  bool has_blocks_for_cores() const {
-    const int64_t lanes = std::max<int64_t>(tile_.lanes, 1);
-    return !tiling_.has_many_cores ||
-           numbers_.batch * (numbers_.size.columns / lanes) >= numbers_.size.cores;
-  }
-
-  /// Whether each core copies its panels where products are added in groups, for which they are
-  /// copied in any case.
-  bool groups_in_blocks() const {
-    return products_of_a_panel() == 1 &&
-           numbers_.size.rows <= kRowsOfColumns * numbers_.size.columns;
-  }
-
-  /// Whether a copy of the rows for the tiles alone is better than where they are. In groups they
-  /// are copied where they must be, for another reason.
-  bool gains_by_rows_in_order() const {
-    if (tiling_.group.products > 1) return false;
-    const int64_t elements = numbers_.size.rows * numbers_.size.steps;
-    if (gains_by_widening()) return true;
-    const ir::TensorRead& read = *tiling_.contraction.row_factor;
-    return !rows_lie_along_sum() &&
-           ((elements > kAcrossElements && gains_by_rows_copied(numbers_.size)) ||
-            rows_lie_along_batch() ||
-            (elements > kFarElements && step_distance(read) >= kFarDistance));
-  }
-  /// Whether rows of different products lie side by side.
-  bool rows_lie_along_batch() const {
-    return lies_along(graph_, *tiling_.contraction.row_factor, tiling_.row_batch);
-  }
-
-  /// Whether panels are many and rows too few to copy all first: then each is copied before it is
-  /// used, or read where it is.
-  bool has_few_rows() const { return has_large_panels() && numbers_.size.rows < kRowsForPanels; }
-  /// Whether factors are converted by so many tiles that they are better copied as float32.
-  bool gains_by_widening() const {
-    return tiling_.widens_rows && numbers_.size.rows >= kRowsToWiden &&
-           numbers_.size.columns >= kColumnsToWiden;
-  }
-  bool gains_by_packing() const {
-    return has_large_panels() && (!has_few_rows() || gains_by_copy(numbers_.size));
+    const int64_t readers = product_.batch / std::max<int64_t>(product_.panel_batch, 1);
+    return rows == 0 || rows * readers >= kRowsToTranspose;
   }
 
   bool rows_lie_along_sum() const {
@@ -239,64 +123,86 @@ class Sketches {
 
  private:
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
-  /// Whether there are more steps than sets of L1 have lines, and TLBs pages to spare: with fewer,
-  /// whatever is read again is still there, and sums are written nearly as often as columns are
-  /// read.
-  bool has_many_steps() const {
-    constexpr int64_t kWays = 16;
-    return numbers_.size.steps == 0 || numbers_.size.steps > kWays;
-  }
-  bool exceeds_l2() const {
-    return has_many_steps() && numbers_.panels > std::min(kLargePanels, numbers_.size.l2_elements);
-  }
-  bool has_large_panels() const {
-    return exceeds_l2() && numbers_.size.rows > 1 && !is_one_panel();
-  }
-  /// Whether all columns are one tile, whose steps follow each other in memory as those of a panel.
-  bool is_one_panel() const {
-    return columns_lie_together() && numbers_.size.columns > 0 &&
-           numbers_.size.columns <= tile_.lanes &&
-           step_distance(*tiling_.contraction.column_factor) <= tile_.lanes;
-  }
-  bool may_be_blocks() const {
-    return numbers_.panels > 0 && numbers_.size.rows >= kRowsToTranspose;
-  }
 
-  /// Whether the column factor is large, its rows are not aligned, or each is in another page or in
-  /// the same sets of L1 as the others (conflict misses).
-  bool are_far_apart() const {
-    if (!has_many_steps()) return false;
-    const int64_t distance = step_distance(*tiling_.contraction.column_factor);
-    const bool conflict = distance > 0 && distance % kConflictDistance == 0;
-    const bool is_ragged =
-        distance % numbers_.size.register_lanes != 0 && numbers_.size.rows >= kRowsForRagged;
-    return exceeds_l2() || (numbers_.panels > 0 && conflict) ||
-           (numbers_.panels > kFarElements && distance >= kFarDistance) ||
-           (numbers_.panels > kRaggedElements && is_ragged);
+  Product product() const {
+    Product product{.size = numbers_.size, .batch = numbers_.batch};
+    ContractionSize& size = product.size;
+    if (size.rows == 0) size.rows = kAnyExtent;
+    if (size.columns == 0) size.columns = kAnyExtent;
+    size.most_rows = kMostRows;
+    product.panel_batch = products_along(graph_, tiling_.panel_batch);
+    product.row_batch = products_along(graph_, tiling_.row_batch);
+    product.sum_bytes =
+        static_cast<double>(machine_.vectors.bytes) / static_cast<double>(size.register_lanes);
+    const auto bytes_of = [&](const ir::TensorRead& read) {
+      return static_cast<double>(size_of(read.type.element) * tiling_.group.products);
+    };
+    const ir::TensorRead& rows = *tiling_.contraction.row_factor;
+    const ir::TensorRead& columns = *tiling_.contraction.column_factor;
+    product.row_bytes = bytes_of(rows);
+    product.column_bytes = bytes_of(columns);
+    product.group_products = static_cast<double>(tiling_.group.products);
+    product.column_distance = static_cast<double>(step_distance(columns)) * product.column_bytes;
+    product.row_distance = static_cast<double>(step_distance(rows)) * product.row_bytes;
+    product.are_columns_apart = !is_contiguous_in(graph_, columns, tiling_.contraction.column);
+    product.are_rows_apart = !rows_lie_along_sum();
+    product.is_widened = tiling_.widens_rows;
+    product.shares_rows = size.few_tasks;
+    product.loop_cycles = parallel_ ? kSharedLoopCycles : 0;
+    return product;
   }
   /// From one step of the sum to the next; 0 where that is not known.
   int64_t step_distance(const ir::TensorRead& read) const {
     return distance_along(graph_, read, tiling_.reduce.back()).value_or(0);
   }
-  /// How many products of the batch read the same panel.
-  int64_t products_of_a_panel() const {
-    int64_t products = 1;
-    for (const AxisId axis : tiling_.batch) {
-      if (std::ranges::find(tiling_.panel_batch, axis) != tiling_.panel_batch.end()) continue;
-      const int64_t extent = constant_extent(graph_, axis).value_or(1);
-      products = std::min(products * std::clamp<int64_t>(extent, 1, kManyProducts), kManyProducts);
-    }
-    return products;
+
+  CheapestPlan plan_for(Panels panels, bool may_copy_rows) const {
+    PlanLimits limits{.may_copy_rows = may_copy_rows};
+    if (!is_known()) limits.tile = any_tile_;
+    // What is transposed comes in pieces of a line, of which a part of the steps would waste most.
+    limits.may_cut_steps =
+        tiling_.reduce.size() == 1 && !product_.are_columns_apart && tiling_.group.products == 1;
+    return cheapest_plan(product_, panels, limits, machine_);
   }
+
   bool may_copy_rows() const {
     return tiling_.group.products == 1 && (!rows_lie_along_sum() || tiling_.widens_rows);
   }
-  bool columns_lie_together() const {
-    return is_contiguous_in(graph_, *tiling_.contraction.column_factor, tiling_.contraction.column);
-  }
-  template <typename Write>
-  Sketch sketch(const char* name, std::vector<Parameter> parameters, Write write) const {
-    parameters.push_back(parallel_);
+
+  Sketch sketch_of(const CheapestPlan& cheapest, bool may_copy_rows) const {
+    const ProductPlan& plan = cheapest.plan;
+    std::vector<Parameter> parameters = {rows(plan.tile.rows), columns(plan.tile.lanes)};
+    const auto add = [&](const char* name, std::set<int64_t> values, int64_t preferred) {
+      values.insert(preferred);
+      parameters.push_back({name, {values.begin(), values.end()}, preferred});
+    };
+    const int64_t row_tiles = plan.row_tiles > 1 ? plan.row_tiles : 0;
+    const char* name = "outer products";
+    auto* write = &write_outer_products;
+    switch (plan.panels) {
+      case Panels::InPlace:
+        parameters.push_back(
+            tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0));
+        add("columns first", {0, 1}, plan.columns_first ? 1 : 0);
+        add("rows of a panel", {0, 4, 8}, row_tiles);
+        break;
+      case Panels::AllInAdvance:
+        name = "outer products of panels in order";
+        write = &write_panels_in_order;
+        add("rows of a panel", {0, 4, 8, 16, 32}, row_tiles);
+        break;
+      case Panels::Packed:
+        name = "outer products of packed panels";
+        write = &write_packed_panels;
+        add("panels at once", {1, 2, 3, 4, 6, 8}, plan.at_once);
+        // Steps that go in groups are not cut.
+        if (tiling_.group.products == 1) add("depth", {0, 64, 128}, plan.depth);
+        add("columns first", {0, 1}, plan.columns_first ? 1 : 0);
+        break;
+    }
+    if (may_copy_rows) add("rows in order", {0, 1}, plan.copies_rows ? 1 : 0);
+    const bool is_worth_sharing = !is_known() || cheapest.cycles >= kWorthSharing;
+    parameters.push_back(parallel_parameter(parallel_ && is_worth_sharing));
     return {.name = name,
             .parameters = std::move(parameters),
             .write = [&graph = graph_, tiling = tiling_, write](StepWriter& steps,
@@ -313,10 +219,12 @@ class Sketches {
   }
 
   const StageGraph& graph_;
+  const Machine& machine_;
   const Tiling tiling_;
   const Numbers numbers_;
-  const Parameter parallel_;
-  TileShape tile_;
+  const bool parallel_;
+  TileShape any_tile_;
+  Product product_;
 };
 
 /// Whether other cores are worth starting for a product on a matrix unit, or with copies of both
@@ -376,14 +284,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
       may_copy && only_reorders(graph, *contraction.column_factor,
                                 joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
   if (tiling.group.in_tiles) return all.unit_tiles(chooser, in_order, parallel);
-  if (tiling.group.products > 1) {
-    std::vector<Sketch> sketches = {all.packed_panels()};
-    if (in_order) {
-      const bool in_blocks = all.groups_in_blocks() && all.has_blocks_for_cores();
-      sketches.insert(in_blocks ? sketches.end() : sketches.begin(), all.panels_in_order());
-    }
-    return sketches;
-  }
+  if (tiling.group.products > 1) return all.in_order_of_cost(may_copy, in_order, false);
   const std::optional<int64_t> steps =
       vector_factor(graph, id, innermost, chooser.machine.vectors.bytes);
   const bool as_dots =
@@ -392,7 +293,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
       is_contiguous_in(graph, *contraction.row_factor, innermost) && may_reassociate(chooser, id);
   // Dot products add in another order than the rest; sketches of a stage must all compute the same
   // bits, so they stand alone.
-  if (as_dots && !(in_order && all.gains_by_order()))
+  if (as_dots && !(in_order && all.gains_by_transposing()))
     return {dots_sketch(chooser, tiling, *steps, all.dots_in_place(), false, parallel)};
   if (in_order && !as_dots && steps && has_dots_in_order(chooser, id, contraction) &&
       gains_by_dots(all.size())) {
@@ -400,23 +301,10 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   }
   if (!lanes) return {};
   const bool rows_in_order =
-      may_copy && all.gains_by_rows_in_order() && !all.rows_lie_along_sum() &&
+      may_copy && !all.rows_lie_along_sum() &&
       only_reorders(graph, *contraction.row_factor,
                     joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
-  const bool in_place =
-      in_order && !all.gains_by_order() && all.has_few_rows() && !all.gains_by_packing();
-  std::vector<Sketch> sketches = {all.outer_products(rows_in_order, in_place)};
-  if (in_order) {
-    const auto place = all.gains_by_order() ? sketches.begin() : sketches.end();
-    sketches.insert(place, all.panels_in_order());
-  }
-  if (may_copy) {
-    const bool is_first =
-        in_order && (all.gains_by_order() ? all.gains_by_blocks() && all.has_blocks_for_cores()
-                                          : all.gains_by_packing() || all.gains_by_widening());
-    sketches.insert(is_first ? sketches.begin() : sketches.end(), all.packed_panels());
-  }
-  return sketches;
+  return all.in_order_of_cost(may_copy, in_order, rows_in_order);
 }
 
 }  // namespace kiln::autoschedule

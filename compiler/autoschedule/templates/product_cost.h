@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "compiler/autoschedule/templates/tile_cost.h"
+
+namespace kiln::autoschedule {
+
+/// Where the tiles of a product find the column factor.
+enum class Panels {
+  InPlace,       // where it is
+  Packed,        // a core copies the panels of its own columns, for all rows
+  AllInAdvance,  // all panels are copied, in the order in which tiles read them
+};
+
+/// A contraction as its cost depends on it. Products that an instruction adds at once are one step.
+struct Product {
+  ContractionSize size;     // none of the extents is 0
+  int64_t batch = 1;        // products
+  int64_t panel_batch = 1;  // different column factors among these
+  int64_t row_batch = 1;
+  double sum_bytes = 4;  // of an element of the sums, and of the factors where they are copied
+  // Of a step of a factor where it lies, and from there to the next one.
+  double row_bytes = 4;
+  double column_bytes = 4;
+  double group_products = 1;  // that are a step
+  double column_distance = 0;
+  double row_distance = 0;
+  bool are_columns_apart = false;  // a vector of them is gathered
+  bool are_rows_apart = false;     // steps are: a tile takes a piece of a line for each
+  bool is_widened = false;         // factors are converted to the type of the sums
+  double loop_cycles = 0;          // of another loop that cores share
+  bool shares_rows = false;        // tiles of rows are what cores share, of a single product
+};
+
+/// A way to compute it.
+struct ProductPlan {
+  Panels panels = Panels::InPlace;
+  TileShape tile;
+  int64_t at_once = 1;    // panels of columns that are copied together
+  int64_t row_tiles = 1;  // that pass by a panel before the next one
+  int64_t depth = 0;      // steps that are copied at once; 0: all
+  bool columns_first = false;
+  bool copies_rows = false;
+};
+
+/// What each part of a core takes for it, and all of them together.
+struct ProductCycles {
+  double core = 0;  // multiply-adds, loads, the ends of loops
+  double l2 = 0;
+  double l3 = 0;
+  double memory = 0;
+  double copies = 0;
+  double share = 1;  // of the busiest core, to that of all
+  double all = 0;
+};
+
+ProductCycles product_cycles(const Product& product, const ProductPlan& plan,
+                             const Machine& machine);
+
+/// What a plan may do.
+struct PlanLimits {
+  bool may_copy_rows = false;
+  bool may_cut_steps = false;          // copy some of the steps at a time
+  std::optional<TileShape> tile = {};  // no other
+};
+
+/// The cheapest with the columns there.
+struct CheapestPlan {
+  ProductPlan plan;
+  double cycles = 0;
+};
+CheapestPlan cheapest_plan(const Product& product, Panels panels, const PlanLimits& limits,
+                           const Machine& machine);
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,134 @@
+// The ways to compute a product that are compared: tiles that keep a core busy, with each number
+// that goes with where the columns are.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "compiler/autoschedule/templates/product_cost.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// Shapes whose cores take the fewest cycles; others have not been the cheapest.
+constexpr size_t kShapes = 12;
+// Registers for a vector of each panel's columns, and an element of a row.
+constexpr int64_t kBesideSums = 4;
+constexpr int64_t kAtOnce[] = {1, 2, 3, 4, 6, 8};
+constexpr int64_t kRowTiles[] = {1, 4, 8, 16, 32};
+constexpr int64_t kMostRowTiles = 16;
+// With more rows, sums that come and go cost more than panels from L2: a product of 1024 had 120 to
+// 147 GFLOP/s on Sapphire Rapids instead of 155 to 163.
+constexpr int64_t kManyRows = 128;
+// Multiply-adds of a block of rows that are worth another core.
+constexpr int64_t kBlockWork = 1024 * 1024;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::vector<TileShape> shapes_of(const Product& product, Panels panels, const PlanLimits& limits) {
+  if (limits.tile) return {*limits.tile};
+  ContractionSize size = product.size;
+  // Panels in L2 need nothing loaded ahead.
+  if (panels == Panels::Packed) size.most_sums = size.registers - kBesideSums;
+  std::vector<std::pair<double, TileShape>> shapes;
+  for (const TileShape& tile : tile_shapes(size)) {
+    const int64_t full = product.size.columns / tile.lanes;
+    const auto rows = static_cast<double>(ceil_div(product.size.rows, tile.rows));
+    const double across =
+        static_cast<double>(full) * tile_core_cycles(product.size, tile.rows, tile.lanes) +
+        tile_core_cycles(product.size, tile.rows, product.size.columns % tile.lanes);
+    shapes.emplace_back(rows * across, tile);
+  }
+  std::ranges::stable_sort(shapes, {}, &std::pair<double, TileShape>::first);
+  if (shapes.size() > kShapes) shapes.resize(kShapes);
+  std::vector<TileShape> cheapest;
+  for (const auto& [cycles, tile] : shapes)
+    cheapest.push_back(tile);
+  return cheapest;
+}
+
+/// Whether cores have enough blocks to share.
+bool has_tasks(const Product& product, int64_t extent, int64_t part) {
+  return product.batch * ceil_div(extent, part) >= product.size.block_tasks;
+}
+
+/// All numbers that go with a tile of this shape.
+std::vector<ProductPlan> plans_with(const Product& product, Panels panels, const TileShape& tile,
+                                    const PlanLimits& limits) {
+  std::vector<ProductPlan> plans;
+  const ProductPlan plain{.panels = panels, .tile = tile};
+  const auto add = [&](ProductPlan plan) {
+    plans.push_back(plan);
+    plan.copies_rows = true;
+    const bool has_blocks = panels == Panels::InPlace && plan.row_tiles > 1;
+    if (limits.may_copy_rows && plan.depth == 0 && !has_blocks) plans.push_back(plan);
+  };
+  const int64_t row_tiles = ceil_div(product.size.rows, tile.rows);
+  switch (panels) {
+    case Panels::Packed:
+      for (const int64_t at_once : kAtOnce) {
+        if (at_once > 1 && (at_once > ceil_div(product.size.columns, tile.lanes) ||
+                            !has_tasks(product, product.size.columns, at_once * tile.lanes)))
+          break;
+        ProductPlan plan = plain;
+        plan.at_once = at_once;
+        add(plan);
+        if (at_once > 1) {
+          plan.columns_first = true;
+          add(plan);
+        }
+      }
+      if (const int64_t depth = best_depth(product.size, tile.lanes);
+          limits.may_cut_steps && product.size.rows < kManyRows && depth > 0) {
+        ProductPlan plan = plain;
+        plan.depth = depth;
+        add(plan);
+      }
+      break;
+    case Panels::AllInAdvance:
+      for (const int64_t tiles : kRowTiles) {
+        if (tiles > 1 && !has_tasks(product, product.size.rows, tiles * tile.rows)) break;
+        ProductPlan plan = plain;
+        plan.row_tiles = tiles;
+        add(plan);
+      }
+      break;
+    case Panels::InPlace: {
+      add(plain);
+      if (row_tiles > 1 && tile.lanes < product.size.columns) {
+        ProductPlan plan = plain;
+        plan.columns_first = true;
+        add(plan);
+      }
+      // No tile is left out of a block, so that there is no more code for it.
+      const int64_t full = product.size.rows / tile.rows;
+      const int64_t work = product.size.columns * product.size.steps;
+      for (int64_t tiles = 2; tiles <= std::min(full / 2, kMostRowTiles); ++tiles) {
+        const int64_t rows = tiles * tile.rows;
+        const bool is_small = rows * work <= kBlockWork;
+        if (full % tiles != 0 || (!is_small && !has_tasks(product, product.size.rows, rows)))
+          continue;
+        ProductPlan plan = plain;
+        plan.row_tiles = tiles;
+        add(plan);
+      }
+      break;
+    }
+  }
+  return plans;
+}
+
+}  // namespace
+
+CheapestPlan cheapest_plan(const Product& product, Panels panels, const PlanLimits& limits,
+                           const Machine& machine) {
+  CheapestPlan cheapest{.cycles = std::numeric_limits<double>::infinity()};
+  for (const TileShape& tile : shapes_of(product, panels, limits)) {
+    for (const ProductPlan& plan : plans_with(product, panels, tile, limits)) {
+      const double cycles = product_cycles(product, plan, machine).all;
+      if (cycles < cheapest.cycles) cheapest = {plan, cycles};
+    }
+  }
+  return cheapest;
+}
+
+}  // namespace kiln::autoschedule

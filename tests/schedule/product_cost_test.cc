@@ -1,0 +1,122 @@
+// What ways to compute a product are predicted to cost: what each term is of, against which of the
+// ways it speaks, and that what is chosen can be computed.
+#include "compiler/autoschedule/templates/product_cost.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace kiln::autoschedule {
+namespace {
+
+Product product_of(int64_t rows, int64_t steps, int64_t columns, const Machine& machine) {
+  const int64_t lanes = machine.vectors.bytes / 4;
+  Product product{.size = size_on(machine, lanes)};
+  product.size.rows = rows;
+  product.size.steps = steps;
+  product.size.columns = columns;
+  product.column_distance = static_cast<double>(columns) * 4;
+  product.row_distance = 4;
+  return product;
+}
+
+ProductCycles in_place(const Product& product, const TileShape& tile, const Machine& machine) {
+  return product_cycles(product, {.panels = Panels::InPlace, .tile = tile}, machine);
+}
+
+TEST(ProductCost, OfALargeProductIsItsMultiplyAdds) {
+  const Machine machine = machine_of("znver5");
+  const Product product = product_of(1024, 1024, 1024, machine);
+  const CheapestPlan cheapest = cheapest_plan(product, Panels::Packed, {}, machine);
+  const double multiply_adds = 1024.0 * 1024 * 1024 / 16 / machine.multiply_adds;
+  EXPECT_GT(cheapest.cycles, multiply_adds);
+  EXPECT_LT(cheapest.cycles, 1.1 * multiply_adds);
+}
+
+/// 1024 floats from one step to the next are as many lines as L1 has sets: all steps lie in one.
+TEST(ProductCost, FetchesColumnsAgainWhoseStepsEvictEachOther) {
+  const Machine machine = machine_of("znver5");
+  const TileShape tile{8, 32};
+  const auto fetched = [&](int64_t distance) {
+    Product product = product_of(96, 96, 64, machine);
+    product.column_distance = static_cast<double>(distance) * 4;
+    ProductPlan plan{.panels = Panels::InPlace, .tile = tile};
+    plan.columns_first = true;
+    return product_cycles(product, plan, machine).l2;
+  };
+  EXPECT_GT(fetched(1024), 2 * fetched(1040));
+}
+
+/// The same columns in narrower tiles are more pieces, for each of which a core waits.
+TEST(ProductCost, WaitsForPiecesOfColumnsThatLieApart) {
+  const Machine machine = machine_of("znver5");
+  const Product product = product_of(8, 6000, 144, machine);
+  EXPECT_GT(in_place(product, {8, 16}, machine).all, 1.5 * in_place(product, {8, 48}, machine).all);
+}
+
+/// L3 is near to the cores of Zen 5 and far from those of Sapphire Rapids, where a product of 33
+/// rows takes 1.17 times as long in place.
+TEST(ProductCost, CopiesColumnsOfFewRowsWhereL3IsFar) {
+  for (const auto& [arch, in_place] : {std::pair{"znver5", true}, {"sapphirerapids", false}}) {
+    const Machine machine = machine_of(arch);
+    const Product product = product_of(33, 1000, 777, machine);
+    const PlanLimits limits{.may_cut_steps = true};
+    const bool is_cheaper = cheapest_plan(product, Panels::InPlace, limits, machine).cycles <
+                            cheapest_plan(product, Panels::Packed, limits, machine).cycles;
+    EXPECT_EQ(is_cheaper, in_place) << arch;
+  }
+}
+
+TEST(ProductCost, GathersColumnsThatAreApartForEachTileOfRows) {
+  const Machine machine = machine_of("znver5");
+  Product product = product_of(64, 64, 64, machine);
+  const double together = in_place(product, {8, 32}, machine).core;
+  product.are_columns_apart = true;
+  EXPECT_GT(in_place(product, {8, 32}, machine).core, 4 * together);
+}
+
+TEST(ProductCost, CountsWhatCoresLeaveToOneOfThem) {
+  const Machine machine = machine_of("znver5");
+  Product product = product_of(96, 512, 96, machine);
+  product.shares_rows = true;
+  const auto share = [&](int64_t rows) { return in_place(product, {rows, 48}, machine).share; };
+  EXPECT_EQ(share(8), 1);
+  EXPECT_GT(share(14), 1);
+}
+
+/// Sums fit into the registers, numbers to the sizes, and no way takes less than its multiply-adds.
+TEST(ProductCost, ChoosesWhatCanBeComputed) {
+  std::mt19937 random(1);
+  const auto draw = [&](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(1, most)(random);
+  };
+  for (int i = 0; i < 300; ++i) {
+    const char* const archs[] = {"znver5", "znver4", "znver3", "sapphirerapids", "x86-64-v2"};
+    const Machine machine = machine_of(archs[draw(5) - 1]);
+    Product product = product_of(draw(2000), draw(2000), draw(2000), machine);
+    product.batch = product.panel_batch = product.row_batch = draw(4);
+    product.are_columns_apart = draw(2) == 1;
+    product.are_rows_apart = draw(2) == 1;
+    for (const Panels panels : {Panels::InPlace, Panels::Packed, Panels::AllInAdvance}) {
+      const PlanLimits limits{.may_copy_rows = product.are_rows_apart, .may_cut_steps = true};
+      const auto [plan, cycles] = cheapest_plan(product, panels, limits, machine);
+      const ContractionSize& size = product.size;
+      SCOPED_TRACE(::testing::Message()
+                   << size.rows << " x " << size.steps << " x " << size.columns);
+      EXPECT_EQ(plan.panels, panels);
+      EXPECT_GE(plan.tile.rows, 1);
+      EXPECT_LE(plan.tile.rows, size.rows);
+      EXPECT_LE(plan.tile.lanes, size.columns);
+      const int64_t vectors = (plan.tile.lanes + size.register_lanes - 1) / size.register_lanes;
+      EXPECT_LT(plan.tile.rows * vectors + vectors, size.registers);
+      EXPECT_TRUE(plan.depth == 0 || size.steps % plan.depth == 0) << plan.depth;
+      EXPECT_TRUE(limits.may_copy_rows || !plan.copies_rows);
+      const double sums = static_cast<double>(size.rows * size.columns * product.batch) /
+                          static_cast<double>(size.register_lanes);
+      EXPECT_GE(cycles, sums * static_cast<double>(size.steps) / machine.multiply_adds);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln::autoschedule
