@@ -97,6 +97,15 @@ TEST(ChoosePanels, TurnsAFactorWhoseColumnsAreApart) {
   EXPECT_TRUE(has(chosen, "split(B.global.k, factor=16)")) << chosen;
 }
 
+/// Squares of registers are turned, of lines that are loaded as they lie; of few steps, or where
+/// vectors of columns are not whole, these are gathered.
+TEST(ChoosePanels, CopiesColumnsThatAreApartInSquares) {
+  EXPECT_TRUE(has(rows_by_rows(64, 64, 64), "vectorize(B.global.k.inner)"));
+  EXPECT_TRUE(has(rows_by_rows(64, 64, 200), "vectorize(B.global.k.inner)"));
+  EXPECT_TRUE(has(rows_by_rows(64, 64, 24), "vectorize(B.global.j.inner)"));
+  EXPECT_TRUE(has(rows_by_rows(64, 21, 64), "vectorize(B.global.j.inner)"));
+}
+
 TEST(ChoosePanels, LeavesASmallFactorWhereItIs) {
   EXPECT_FALSE(has(rows_by_columns(256, 256, 256), "cache_read"));
 }

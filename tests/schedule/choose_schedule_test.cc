@@ -116,27 +116,29 @@ TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfAFewRowsOfATransposedProduct
   for j.outer in 0..6 parallel {
     allocate B.global: float32[1, 256, 48] scope(global)
     for k.outer in 0..16 {
-      for k.inner in 0..16 {
-        for j.inner in 0..48 vectorize {
-          if likely(j.outer*48 + j.inner < 256) {
-            B.global[0, k.outer*16 + k.inner, j.inner] = B[j.outer*48 + j.inner, k.outer*16 + k.inner]
+      for j.inner.outer in 0..3 {
+        for j.inner.inner in 0..16 unroll {
+          if likely(j.outer*48 + j.inner.outer*16 + j.inner.inner < 256) {
+            for k.inner in 0..16 vectorize {
+              B.global[0, k.outer*16 + k.inner, j.inner.outer*16 + j.inner.inner] = B[j.outer*48 + j.inner.outer*16 + j.inner.inner, k.outer*16 + k.inner]
+            }
           }
         }
       }
     }
     for i.outer in 0..2 {
       for i.inner in 0..8 unroll {
-        for j.inner_1 in 0..48 vectorize {
-          if likely(j.outer*48 + j.inner_1 < 256) {
-            C[i.outer*8 + i.inner, j.outer*48 + j.inner_1] = 0.0
+        for j.inner in 0..48 vectorize {
+          if likely(j.outer*48 + j.inner < 256) {
+            C[i.outer*8 + i.inner, j.outer*48 + j.inner] = 0.0
           }
         }
       }
       for k in 0..256 {
         for i.inner_1 in 0..8 unroll {
-          for j.inner_2 in 0..48 vectorize {
-            if likely(j.outer*48 + j.inner_2 < 256) {
-              C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_2] = C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_2] + A[i.outer*8 + i.inner_1, k]*B.global[0, k, j.inner_2]
+          for j.inner_1 in 0..48 vectorize {
+            if likely(j.outer*48 + j.inner_1 < 256) {
+              C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_1] = C[i.outer*8 + i.inner_1, j.outer*48 + j.inner_1] + A[i.outer*8 + i.inner_1, k]*B.global[0, k, j.inner_1]
             }
           }
         }

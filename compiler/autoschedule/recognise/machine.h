@@ -43,7 +43,7 @@ struct Machine {
   // rows that lie across.
   double copied_line_cycles = 7.5;
   double gathered_cycles = 1.5;
-  double transposed_cycles = 1.5;
+  double transposed_cycles = 0.7;
   double copied_row_cycles = 1.1;
   std::string_view source = {};  // where the figures are from
 };

@@ -15,7 +15,8 @@
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kLine = 16;  // floats of a line of the cache
+constexpr int64_t kLine = 16;    // floats of a line of the cache
+constexpr int64_t kSteps = 512;  // of a reduction whose extent is not known
 // How many tiles of rows a copy of a transposed row factor takes from each line of it. 16 tiles of
 // 8 rows of floats are 512 bytes: eight whole lines of the cache.
 constexpr int64_t kTransposedTiles = 16;
@@ -50,11 +51,27 @@ void write_group_copy(const StageGraph& graph, const Tiling& tiling, const ir::T
   steps.unroll(copy, group);
 }
 
-/// A panel is copied in vectors of its columns. From what lies along the reduction these are
-/// gathered, so many steps as a line of the cache has before the next; else `panels` that are
-/// copied together are, row by row.
+/// A panel of columns that lie along the reduction: squares of registers are turned (see
+/// codegen/llvm_interleave.cc) where `turns_panels` has it. Else vectors of columns are gathered,
+/// so many steps as a line of the cache has before the next.
+void write_turned_panel(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
+                        StageId copy, const std::vector<AxisId>& axes, const Values& values) {
+  const AxisId step = axes[axes.size() - 2];
+  if (!turns_panels(graph, tiling, values.get("lanes", 1))) {
+    steps.split(copy, step, kLine);
+    return steps.vectorize(copy, axes.back());
+  }
+  const auto [lines, of_line] = steps.split(copy, step, tiling.register_lanes);
+  const auto [squares, column] = steps.split(copy, axes.back(), tiling.register_lanes);
+  steps.reorder(copy, {lines, squares, column, of_line});
+  steps.unroll(copy, column);
+  steps.vectorize(copy, of_line);
+}
+
+/// A panel is copied in vectors of its columns; `panels` that are copied together are, row by row.
 void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
-                      StageId copy, const std::vector<AxisId>& axes, size_t panels) {
+                      StageId copy, const std::vector<AxisId>& axes, const Values& values,
+                      size_t panels) {
   if (tiling.group.products > 1) {
     const auto row = axes.end() - 2 - static_cast<std::ptrdiff_t>(tiling.reduce.size());
     if (panels > 0) steps.reorder(copy, joined({{row, axes.end() - 2}, {*(row - 1)}}));
@@ -62,10 +79,9 @@ void write_panel_copy(const StageGraph& graph, const Tiling& tiling, StepWriter&
                             tiling.contraction.column, steps, copy, *(axes.end() - 3),
                             *(axes.end() - 2), axes.back());
   }
-  if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column)) {
-    // So many steps use up a line of each column while it is in L1.
-    steps.split(copy, axes[axes.size() - 2], kLine);
-  } else if (panels > 0) {
+  if (!is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.contraction.column))
+    return write_turned_panel(graph, tiling, steps, copy, axes, values);
+  if (panels > 0) {
     const auto row = axes.end() - 1 - static_cast<std::ptrdiff_t>(tiling.reduce.size());
     steps.reorder(copy, joined({{row, axes.end() - 1}, {*(row - 1)}}));
   }
@@ -228,13 +244,14 @@ bool may_widen_rows(const StageGraph& graph, const Tiling& tiling) {
 
 /// A copy of all panels before the product.
 void write_copy_of_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
-                          StageId copy, const std::vector<AxisId>& axes, bool parallel) {
+                          StageId copy, const std::vector<AxisId>& axes, const Values& values,
+                          bool parallel) {
   if (tiling.group.products == 1 &&
       lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
     const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);
     return write_copy_for_all(steps, copy, all, parallel);
   }
-  write_panel_copy(graph, tiling, steps, copy, axes, 0);
+  write_panel_copy(graph, tiling, steps, copy, axes, values, 0);
   if (!parallel) return;
   const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.panel_batch.size()) + 1;
   for (auto axis = axes.begin(); axis != end; ++axis)
@@ -292,6 +309,14 @@ bool lies_along(const StageGraph& graph, const ir::TensorRead& read,
                 const std::vector<AxisId>& axes) {
   return std::ranges::any_of(axes,
                              [&](AxisId axis) { return is_contiguous_in(graph, read, axis); });
+}
+
+bool turns_panels(const StageGraph& graph, const Tiling& tiling, int64_t lanes) {
+  // Of less the vectors that are left over would be most of it.
+  const int64_t steps = constant_extent(graph, tiling.reduce.back()).value_or(kSteps);
+  return tiling.group.products == 1 && lanes % tiling.register_lanes == 0 &&
+         steps >= 2 * tiling.register_lanes &&
+         is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.reduce.back());
 }
 
 std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts) {
@@ -407,7 +432,7 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
   if (copies_rows) copy_rows(graph, tiling, steps, {rows}, row, reduction, parallel);
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
-  write_panel_copy(graph, tiling, steps, copy, axes, inside.size());
+  write_panel_copy(graph, tiling, steps, copy, axes, values, inside.size());
   steps.compute_at(copy, id, outer.back());
 }
 
@@ -443,7 +468,7 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
     // Of tiles of rows alone there may be fewer than cores.
     if (tiling.has_many_cores) steps.parallel(id, tiles[0]);
   }
-  write_copy_of_panels(graph, tiling, steps, copy, axes, parallel);
+  write_copy_of_panels(graph, tiling, steps, copy, axes, values, parallel);
 }
 
 AxisId write_rows_of_block(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
@@ -467,7 +492,7 @@ AxisId write_rows_of_block(const StageGraph& graph, const Tiling& tiling, StepWr
       tiling.panel, id, joined({tiling.panel_batch, {columns}, tiling.reduce, {column}}));
   align_panel(tiling, steps, copy, axes, values);
   write_tile(graph, tiling, steps, values, tiling.reduce, row, column);
-  write_copy_of_panels(graph, tiling, steps, copy, axes, values.get("parallel", 0) != 0);
+  write_copy_of_panels(graph, tiling, steps, copy, axes, values, values.get("parallel", 0) != 0);
   return outer.empty() ? tiles : outer.back();
 }
 

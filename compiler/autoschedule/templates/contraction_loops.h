@@ -34,6 +34,10 @@ bool only_reorders(const StageGraph& graph, const ir::TensorRead& read,
 bool lies_along(const StageGraph& graph, const ir::TensorRead& read,
                 const std::vector<AxisId>& axes);
 
+/// Whether columns that lie along the reduction are copied to panels of so many lanes in squares of
+/// registers.
+bool turns_panels(const StageGraph& graph, const Tiling& tiling, int64_t lanes);
+
 std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts);
 
 /// A split by `factor`, or by the extent where that is known to be less.

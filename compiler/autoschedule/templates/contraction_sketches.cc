@@ -145,6 +145,7 @@ class Sketches {
     product.column_distance = static_cast<double>(step_distance(columns)) * product.column_bytes;
     product.row_distance = static_cast<double>(step_distance(rows)) * product.row_bytes;
     product.are_columns_apart = !is_contiguous_in(graph_, columns, tiling_.contraction.column);
+    product.turns_columns = turns_panels(graph_, tiling_, tiling_.register_lanes);
     product.are_rows_apart = !rows_lie_along_sum();
     product.is_widened = tiling_.widens_rows;
     product.shares_rows = size.few_tasks;

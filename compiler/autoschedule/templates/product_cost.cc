@@ -1,8 +1,8 @@
 // What a product takes in tiles, by where its factors are when tiles read them. Of all ways the
 // cheapest is taken.
 //
-//   33 x 1000 x 777 on Zen 5   ->  in place 0.79, panels copied first 0.99 M cycles
-//   1024 x 1024 x 1024 there   ->  in place 38.6, panels copied by each core 34.9 M cycles
+//   33 x 1000 x 777     ->  in place on Zen 5; on Sapphire Rapids panels that each core copies
+//   1024 x 1024 x 1024  ->  panels that each core copies, some at once
 //
 // Tiles, panels and blocks are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication", 2008. What computes and what comes from each cache goes on at the same time, so
@@ -292,7 +292,10 @@ class Cost {
                                                                             : product_.panel_batch);
       const bool are_groups = product_.group_products > 1;
       if (product_.are_columns_apart && !are_groups) {
-        all += times * steps_ * columns_ * machine_.transposed_cycles;
+        const bool is_turned =
+            product_.turns_columns && plan_.tile.lanes % product_.size.register_lanes == 0;
+        all += times * steps_ * columns_ *
+               (is_turned ? machine_.transposed_cycles : machine_.gathered_cycles);
       } else {
         // Of a group each product is loaded by itself: of bytes, as many times as many pieces.
         const double products = product_.group_products;

@@ -29,6 +29,7 @@ struct Product {
   double column_distance = 0;
   double row_distance = 0;
   bool are_columns_apart = false;  // a vector of them is gathered
+  bool turns_columns = false;      // but in copies, of which whole vectors are turned in registers
   bool are_rows_apart = false;     // steps are: a tile takes a piece of a line for each
   bool is_widened = false;         // factors are converted to the type of the sums
   double loop_cycles = 0;          // of another loop that cores share
