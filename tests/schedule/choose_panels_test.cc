@@ -256,6 +256,23 @@ TEST(ChoosePanels, HasTheStepsOfOneSequenceAsRows) {
   EXPECT_TRUE(has(several, "unroll(Y.b.inner)")) << several;
 }
 
+/// Sums of so many vectors that one addition need not wait for the one before, and a tile of them
+/// for each core; of few rows what is around the loop is most.
+TEST(ChoosePanels, AddsDownAsManyColumnsAsKeepACoreBusy) {
+  const auto lanes = [](int rows, int columns, int lanes) {
+    const std::string steps =
+        steps_of(fmt::format("kernel k(X: float32[{0}, {1}]) -> (S: float32[{1}]) {{\n"
+                             "  S[j] = sum[i < {0}](X[i, j])\n"
+                             "}}\n",
+                             rows, columns));
+    return has(steps, fmt::format("split(S.j, factor={})", lanes)) ? "" : steps;
+  };
+  EXPECT_EQ(lanes(512, 512, 128), "");
+  EXPECT_EQ(lanes(1000, 256, 64), "") << "four cores";
+  EXPECT_EQ(lanes(200, 64, 64), "") << "one core, all columns";
+  EXPECT_EQ(lanes(3, 1024, 32), "");
+}
+
 /// Weights of 4 MB are in L3 at the next step; those of 64 MB are not.
 TEST(ChoosePanels, TakesManyRowsAtOnceFromL3) {
   EXPECT_TRUE(has(rows_by_columns(1, 2048, 512), "split(C.k, factor=16)"));

@@ -276,7 +276,7 @@ TEST(Reducer, KeepsItsOrderInAutomaticSchedules) {
                        "  C[i] = logsum[k < 512](A[k, i])\n"
                        "}"),
             R"(schedule cpu {
-  split(C.i, factor=64)
+  split(C.i, factor=128)
   reorder(C.k, C.i.inner)
   vectorize(C.i.inner)
   parallel(C.i.outer)

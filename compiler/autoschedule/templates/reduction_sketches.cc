@@ -3,6 +3,7 @@
 //   S[j] = sum[i](X[i, j])         columns in vectors, four rows at once, blocks that fit L1
 //   S[i] = sum[j](X[i, j])         vectors along j, lanes added at the end of a row
 #include <algorithm>
+#include <limits>
 
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
@@ -25,10 +26,9 @@ constexpr int64_t kMostRowsAtOnce = 8;
 constexpr int64_t kRowsFromNear = 16;
 constexpr int64_t kFewestGroups = 4;
 constexpr int64_t kNearElements = int64_t{3} << 20;  // of float32: three quarters of 16 MiB
-// A row of so many elements, and so many columns, are reduced in twice as many lanes, which hides
-// how long an addition takes; the horizontal reduction at the end of a row takes longer then.
+// A row of so many elements is reduced in twice as many lanes, which hides how long an addition
+// takes; the horizontal reduction at the end of a row takes longer then.
 constexpr int64_t kLongRow = 512;
-constexpr int64_t kManyColumns = 256;
 // Steps of a reduction, or rows, from which on what stands around the loop over them is little.
 constexpr int64_t kManyIterations = 64;
 
@@ -80,6 +80,45 @@ bool gains_by_many_rows(const StageGraph& graph, StageId id) {
          rows <= kNearElements / columns;
 }
 
+/// Columns whose sums are in registers while the rows pass, so many that one addition need not wait
+/// for the one before; each tile of them is a loop over all rows. Cores have a tile each.
+int64_t lanes_down_columns(const Chooser& chooser, StageId id, AxisId axis, int64_t otherwise,
+                           bool is_shared) {
+  // Of the start and the end of a loop, and of a vector that is set and stored there.
+  constexpr int64_t kTileCycles = 30;
+  constexpr int64_t kVectorCycles = 2;
+  constexpr int64_t kMostRagged = 9;
+  // Of a window or the like, of which nothing waits.
+  constexpr int64_t kFewRows = 64;
+  const StageGraph& graph = chooser.graph;
+  const Machine& machine = chooser.machine;
+  const std::optional<int64_t> columns = constant_extent(graph, axis);
+  const std::optional<int64_t> rows = constant_extent_of(graph, graph[id].reduce);
+  if (!columns || !rows || *rows < kFewRows) return otherwise;
+  const int64_t each = machine.vectors.bytes / size_of(graph[id].types[0]);
+  int64_t best = otherwise;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t vectors = 1; vectors <= machine.vectors.registers / 2; vectors *= 2) {
+    const int64_t lanes = vectors * each;
+    const int64_t tiles = (*columns + lanes - 1) / lanes;
+    if (is_shared && vectors > 1 && tiles * tasks_beside(graph, id) < kFewCores) break;
+    // All columns as one tile whose last vector is not full: LLVM spills where these are many.
+    const bool is_ragged = tiles == 1 && *columns % each != 0;
+    if (is_ragged && *columns > kMostRagged * each) break;
+    const auto in_tile = static_cast<double>(std::min(vectors, (*columns + each - 1) / each));
+    const double step =
+        std::max({in_tile / machine.operations, machine.latency, in_tile / machine.loads}) +
+        machine.loop_cycles;
+    const double tile = static_cast<double>(*rows) * step + kTileCycles + kVectorCycles * in_tile;
+    const double all = static_cast<double>(tiles) * tile;
+    if (all > least) continue;
+    least = all;
+    best = lanes;
+    if (tiles == 1) break;
+  }
+  return std::min(best, *columns);
+}
+
 std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
@@ -92,14 +131,13 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   const bool is_together =
       is_contiguous(graph, stage, innermost) || is_near(graph, stage, innermost);
   const bool allowed = along_data || (may_reassociate(chooser, id) && is_together);
-  const bool is_long = along_data
-                           ? constant_extent(graph, axis).value_or(0) >= kManyColumns &&
-                                 constant_extent(graph, innermost).value_or(0) >= kManyIterations
-                           : constant_extent(graph, axis).value_or(0) >= kLongRow;
+  const bool is_long = !along_data && constant_extent(graph, axis).value_or(0) >= kLongRow;
   const std::optional<int64_t> factor =
       vector_factor(graph, id, axis, is_long ? 2 * kVectorBytes : kVectorBytes);
   if (!allowed || !factor) return std::nullopt;
   ReductionVectors vectors{axis, *factor, along_data};
+  if (along_data)
+    vectors.lanes = lanes_down_columns(chooser, id, axis, *factor, is_large(graph, id));
   if (along_data && exceeds_caches(chooser, id)) {
     vectors.columns = columns_of_block(chooser, id, axis).value_or(0);
   }
