@@ -142,7 +142,7 @@ TEST(GradientSchedules, OfBatchedContractionsAreContractions) {
                       .kernel)
           .kernel;
   EXPECT_EQ(sketch_of(gradient, "A_grad"), "outer products of packed panels");
-  EXPECT_EQ(sketch_of(gradient, "B_grad"), "outer products");
+  EXPECT_EQ(sketch_of(gradient, "B_grad"), "outer products of packed panels");
 }
 
 TEST(GradientSchedules, OfConvolutionsAreContractions) {

@@ -15,6 +15,7 @@ Product product_of(int64_t rows, int64_t steps, int64_t columns, const Machine& 
   product.size.rows = rows;
   product.size.steps = steps;
   product.size.columns = columns;
+  product.size.loop_cycles = machine.loop_cycles;
   product.column_distance = static_cast<double>(columns) * 4;
   product.row_distance = 4;
   return product;

@@ -77,7 +77,10 @@ class Sketches {
     std::vector<std::pair<double, Sketch>> sketches;
     const auto add = [&](Panels panels, bool may_copy_rows) {
       const CheapestPlan cheapest = plan_for(panels, may_copy_rows);
-      sketches.emplace_back(cheapest.cycles, sketch_of(cheapest, may_copy_rows));
+      // A copy of windows has each element many times: those in place are near each other.
+      const bool has_windows = tiling_.group.products == 1 && !in_order;
+      const double first = has_windows && panels == Panels::InPlace ? 0 : cheapest.cycles;
+      sketches.emplace_back(first, sketch_of(cheapest, may_copy_rows));
     };
     if (tiling_.group.products == 1) add(Panels::InPlace, rows_in_order);
     if (in_order) add(Panels::AllInAdvance, may_copy_rows());
@@ -130,6 +133,7 @@ class Sketches {
     if (size.rows == 0) size.rows = kAnyExtent;
     if (size.columns == 0) size.columns = kAnyExtent;
     size.most_rows = kMostRows;
+    size.loop_cycles = machine_.loop_cycles;
     product.panel_batch = products_along(graph_, tiling_.panel_batch);
     product.row_batch = products_along(graph_, tiling_.row_batch);
     product.sum_bytes =

@@ -101,7 +101,8 @@ int64_t lanes_down_columns(const Chooser& chooser, StageId id, AxisId axis, int6
   for (int64_t vectors = 1; vectors <= machine.vectors.registers / 2; vectors *= 2) {
     const int64_t lanes = vectors * each;
     const int64_t tiles = (*columns + lanes - 1) / lanes;
-    if (is_shared && vectors > 1 && tiles * tasks_beside(graph, id) < kFewCores) break;
+    const int64_t cores = std::max<int64_t>(kFewCores, machine.cores);
+    if (is_shared && vectors > 1 && tiles * tasks_beside(graph, id) < cores) break;
     // All columns as one tile whose last vector is not full: LLVM spills where these are many.
     const bool is_ragged = tiles == 1 && *columns % each != 0;
     if (is_ragged && *columns > kMostRagged * each) break;
@@ -131,16 +132,16 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   const bool is_together =
       is_contiguous(graph, stage, innermost) || is_near(graph, stage, innermost);
   const bool allowed = along_data || (may_reassociate(chooser, id) && is_together);
-  const bool is_long = !along_data && constant_extent(graph, axis).value_or(0) >= kLongRow;
+  const bool in_blocks = along_data && exceeds_caches(chooser, id);
+  const int64_t extent = constant_extent(graph, axis).value_or(0);
+  const bool is_long = extent >= kLongRow && (in_blocks || !along_data);
   const std::optional<int64_t> factor =
       vector_factor(graph, id, axis, is_long ? 2 * kVectorBytes : kVectorBytes);
   if (!allowed || !factor) return std::nullopt;
   ReductionVectors vectors{axis, *factor, along_data};
-  if (along_data)
+  if (along_data && !in_blocks)
     vectors.lanes = lanes_down_columns(chooser, id, axis, *factor, is_large(graph, id));
-  if (along_data && exceeds_caches(chooser, id)) {
-    vectors.columns = columns_of_block(chooser, id, axis).value_or(0);
-  }
+  if (in_blocks) vectors.columns = columns_of_block(chooser, id, axis).value_or(0);
   return vectors;
 }
 

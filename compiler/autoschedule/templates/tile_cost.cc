@@ -63,8 +63,6 @@ ContractionSize size_on(const Machine& machine, int64_t register_lanes) {
           .cores = machine.cores > kFewCores ? machine.cores : 2,
           .block_tasks = kBlockTasks * machine.cores,
           .most_sums = machine.vectors.registers * 3 / 4,
-          .loop_cycles = machine.loop_cycles,
-          .vector_cycles = machine.held_cycles,
           .vector_part = static_cast<double>(machine.vectors.bytes) / kLineBytes};
 }
 
