@@ -66,8 +66,8 @@ Transfers::Others others_of(const FactorTiles& tiles, double steps, double bytes
   if (lines == 0 || std::fmod(tiles.distance, kLineBytes) != 0) return {bytes, bytes};
   const auto with = [&](int64_t cache, int64_t ways) {
     const int64_t sets = cache / static_cast<int64_t>(kLineBytes) / ways;
-    const auto kept = static_cast<double>(sets / std::gcd(lines, sets) * ways);
-    return steps > kept ? std::max(bytes, static_cast<double>(cache)) : bytes;
+    const int64_t kept = sets / std::gcd(lines, sets) * ways;
+    return steps > static_cast<double>(kept) ? std::max(bytes, static_cast<double>(cache)) : bytes;
   };
   return {with(machine.l1_bytes, machine.l1_ways), with(machine.l2_bytes, machine.l2_ways)};
 }
