@@ -147,11 +147,13 @@ class CountStores : public ir::Visitor {
     const ir::Expr extent = analysis::simplify(ir::substitute(loop.extent, values_));
     const double before = times_;
     const bool was_branch = std::exchange(in_parallel_, loop.loop_kind == ir::LoopKind::Parallel);
-    times_ *= static_cast<double>(std::max<int64_t>(0, ir::as_const_int(extent).value_or(1)));
+    extents_.push_back(std::max<int64_t>(0, ir::as_const_int(extent).value_or(1)));
+    times_ *= static_cast<double>(extents_.back());
     loops_.push_back(loop.var);
     values_[loop.var] = ir::index(0);
     (*this)(loop.body);
     loops_.pop_back();
+    extents_.pop_back();
     times_ = before;
     in_parallel_ = was_branch;
   }
@@ -163,10 +165,32 @@ class CountStores : public ir::Visitor {
     if (is_cut) return (*this)(node.then_body);
     const bool is_counted = std::ranges::any_of(
         loops_, [&](const ir::VarRef& var) { return ir::uses_var(node.condition, var); });
+    const double before = times_;
+    if (!node.else_body) times_ *= share_of(node.condition);
     guards_ += is_counted ? 1 : 0;
     (*this)(node.then_body);
     if (node.else_body) (*this)(node.else_body);
     guards_ -= is_counted ? 1 : 0;
+    times_ = before;
+  }
+
+  /// Of the iterations of the one loop whose variable is in it, the part in which it holds; of
+  /// other conditions all.
+  double share_of(const ir::Expr& condition) const {
+    double share = 1;
+    for (size_t i = 0; i < loops_.size(); ++i) {
+      if (!ir::uses_var(condition, loops_[i])) continue;
+      if (share != 1) return 1;
+      double holds = 0;
+      for (int64_t value = 0; value < extents_[i]; ++value) {
+        ir::Substitution values = values_;
+        values[loops_[i]] = ir::index(value);
+        const ir::Expr known = analysis::simplify(ir::substitute(condition, values));
+        holds += ir::as_const_int(known).value_or(1) != 0 ? 1 : 0;
+      }
+      share = holds / static_cast<double>(std::max<int64_t>(extents_[i], 1));
+    }
+    return share;
   }
 
   void visit(const ir::Block& block) override {
@@ -196,6 +220,7 @@ class CountStores : public ir::Visitor {
   ir::Substitution values_;
   double times_ = 1;
   std::vector<ir::VarRef> loops_;
+  std::vector<int64_t> extents_;
   int guards_ = 0;
   bool in_parallel_ = false;
 };

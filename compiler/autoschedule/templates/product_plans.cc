@@ -87,6 +87,9 @@ std::vector<ProductPlan> plans_with(const Product& product, Panels panels, const
     case Panels::AllInAdvance:
       for (const int64_t tiles : kRowTiles) {
         if (tiles > 1 && !has_tasks(product, product.size.rows, tiles * tile.rows)) break;
+        // A row that is left beyond whole tiles has code of its own in each block.
+        const bool is_ragged = product.size.rows % tile.rows != 0;
+        if (tiles > 1 && is_ragged && product.group_products == 1) continue;
         ProductPlan plan = plain;
         plan.row_tiles = tiles;
         add(plan);
