@@ -70,7 +70,7 @@ predict::Surroundings surroundings_of(const std::string& arch, const autoschedul
                                .l3_bytes = host.l3_bytes,
                                .start_cycles = host.start_seconds * hertz,
                                .source = "measured on this host"};
-  if (around.l3_bytes == 0) around.l3_bytes = predict::Surroundings{}.l3_bytes;
+  if (around.l3_bytes == 0) around.l3_bytes = cpu.l3_bytes;
   return around;
 }
 

@@ -244,8 +244,8 @@ bool may_widen_rows(const StageGraph& graph, const Tiling& tiling) {
 
 /// A copy of all panels before the product.
 void write_copy_of_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
-                          StageId copy, const std::vector<AxisId>& axes, const Values& values,
-                          bool parallel) {
+                          StageId copy, const std::vector<AxisId>& axes, const Values& values) {
+  const bool parallel = values.get("parallel", 0) != 0;
   if (tiling.group.products == 1 &&
       lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
     const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);
@@ -468,7 +468,7 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
     // Of tiles of rows alone there may be fewer than cores.
     if (tiling.has_many_cores) steps.parallel(id, tiles[0]);
   }
-  write_copy_of_panels(graph, tiling, steps, copy, axes, values, parallel);
+  write_copy_of_panels(graph, tiling, steps, copy, axes, values);
 }
 
 AxisId write_rows_of_block(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
@@ -492,7 +492,7 @@ AxisId write_rows_of_block(const StageGraph& graph, const Tiling& tiling, StepWr
       tiling.panel, id, joined({tiling.panel_batch, {columns}, tiling.reduce, {column}}));
   align_panel(tiling, steps, copy, axes, values);
   write_tile(graph, tiling, steps, values, tiling.reduce, row, column);
-  write_copy_of_panels(graph, tiling, steps, copy, axes, values, values.get("parallel", 0) != 0);
+  write_copy_of_panels(graph, tiling, steps, copy, axes, values);
   return outer.empty() ? tiles : outer.back();
 }
 

@@ -41,12 +41,19 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
   if (is_known)
     numbers.panels = numbers.size.steps * std::min(numbers.size.columns, int64_t{1} << 30);
   numbers.size.few_tasks = parallel && numbers.size.rows >= kRowsToShare;
-  for (const AxisId axis : tiling.batch) {
-    const std::optional<int64_t> extent = constant_extent(graph, axis);
-    numbers.size.few_tasks = numbers.size.few_tasks && extent == 1;
-    numbers.batch = std::min(numbers.batch * std::max<int64_t>(extent.value_or(1), 1), kMostBatch);
-  }
+  for (const AxisId axis : tiling.batch)
+    numbers.size.few_tasks = numbers.size.few_tasks && constant_extent(graph, axis) == 1;
+  numbers.batch = products_along(graph, tiling.batch);
   return numbers;
+}
+
+int64_t products_along(const StageGraph& graph, const std::vector<AxisId>& axes) {
+  int64_t products = 1;
+  for (const AxisId axis : axes) {
+    const int64_t extent = constant_extent(graph, axis).value_or(1);
+    products = std::min(products * std::max<int64_t>(extent, 1), kMostBatch);
+  }
+  return products;
 }
 
 Parameter rows_parameter(const StageGraph& graph, AxisId row, int64_t preferred) {

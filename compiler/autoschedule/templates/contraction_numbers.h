@@ -16,6 +16,9 @@ struct Numbers {
 /// `parallel`: the tiles of rows are what cores share.
 Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel);
 
+/// How many products there are of these axes; at least so many where not all extents are known.
+int64_t products_along(const StageGraph& graph, const std::vector<AxisId>& axes);
+
 /// "rows" of a tile.
 Parameter rows_parameter(const StageGraph& graph, AxisId row, int64_t preferred);
 /// "lanes" of a tile: one to four registers, or eight.

@@ -24,7 +24,6 @@ constexpr int64_t kManyRegisters = 32;
 constexpr int64_t kMostDots = 32;
 // With fewer rows, vectors along the reduction do better than columns transposed into panels.
 constexpr int64_t kRowsToTranspose = 32;
-constexpr int64_t kManyProducts = int64_t{1} << 20;
 // What is taken where sizes are not known: eight rows of two vectors, or so many as there are
 // registers for beside a vector of each and an element of a row.
 constexpr int64_t kAnyRows = 8;
@@ -47,16 +46,6 @@ bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
   return is_other && !is_cell && !graph[tiling.stage].part_of;
 }
 
-/// How many products there are of these axes; at least so many where not all extents are known.
-int64_t products_along(const StageGraph& graph, const std::vector<AxisId>& axes) {
-  int64_t products = 1;
-  for (const AxisId axis : axes) {
-    const int64_t extent = constant_extent(graph, axis).value_or(1);
-    products = std::min(products * std::max<int64_t>(extent, 1), kManyProducts);
-  }
-  return products;
-}
-
 /// The sketches of one contraction.
 class Sketches {
  public:
@@ -74,11 +63,11 @@ class Sketches {
   /// `may_copy`: the column factor can be copied for the tiles alone; `in_order`: and all of it
   /// before; `rows_in_order`: so can the row factor.
   std::vector<Sketch> in_order_of_cost(bool may_copy, bool in_order, bool rows_in_order) const {
+    // A copy of windows has each element many times: those in place are near each other.
+    const bool has_windows = tiling_.group.products == 1 && !in_order;
     std::vector<std::pair<double, Sketch>> sketches;
     const auto add = [&](Panels panels, bool may_copy_rows) {
       const CheapestPlan cheapest = plan_for(panels, may_copy_rows);
-      // A copy of windows has each element many times: those in place are near each other.
-      const bool has_windows = tiling_.group.products == 1 && !in_order;
       const double first = has_windows && panels == Panels::InPlace ? 0 : cheapest.cycles;
       sketches.emplace_back(first, sketch_of(cheapest, may_copy_rows));
     };

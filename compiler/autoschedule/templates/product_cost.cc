@@ -33,12 +33,9 @@ constexpr double kLoads = 0.05;
 // Sums that are loaded and stored again, for a vector.
 constexpr double kSumsAgain = 2;
 
-double ceil_div(double a, double b) { return std::ceil(a / b); }
-
 /// How much longer cores take for parts of so many elements than for even ones. One core does not
 /// mind, and of two the one that works on is faster while the other waits.
 double share_of(double extent, double part, double products, int64_t cores) {
-  constexpr int64_t kManyTasks = 16;
   const double parts = ceil_div(extent, part);
   const auto tasks = static_cast<int64_t>(products * parts);
   if (tasks >= kManyTasks * cores) return 1;

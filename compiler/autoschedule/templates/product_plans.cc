@@ -22,8 +22,6 @@ constexpr int64_t kManyRows = 128;
 // Multiply-adds of a block of rows that are worth another core.
 constexpr int64_t kBlockWork = 1024 * 1024;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 std::vector<TileShape> shapes_of(const Product& product, Panels panels, const PlanLimits& limits) {
   if (limits.tile) return {*limits.tile};
   ContractionSize size = product.size;

@@ -7,6 +7,7 @@
 
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/templates/tile_cost.h"
 #include "compiler/ir/build.h"
 #include "runtime/core/cpu_name.h"
 
@@ -100,13 +101,12 @@ int64_t lanes_down_columns(const Chooser& chooser, StageId id, AxisId axis, int6
   double least = std::numeric_limits<double>::infinity();
   for (int64_t vectors = 1; vectors <= machine.vectors.registers / 2; vectors *= 2) {
     const int64_t lanes = vectors * each;
-    const int64_t tiles = (*columns + lanes - 1) / lanes;
-    const int64_t cores = std::max<int64_t>(kFewCores, machine.cores);
-    if (is_shared && vectors > 1 && tiles * tasks_beside(graph, id) < cores) break;
+    const int64_t tiles = ceil_div(*columns, lanes);
+    if (is_shared && vectors > 1 && tiles * tasks_beside(graph, id) < machine.cores) break;
     // All columns as one tile whose last vector is not full: LLVM spills where these are many.
     const bool is_ragged = tiles == 1 && *columns % each != 0;
     if (is_ragged && *columns > kMostRagged * each) break;
-    const auto in_tile = static_cast<double>(std::min(vectors, (*columns + each - 1) / each));
+    const auto in_tile = static_cast<double>(std::min(vectors, ceil_div(*columns, each)));
     const double step =
         std::max({in_tile / machine.operations, machine.latency, in_tile / machine.loads}) +
         machine.loop_cycles;

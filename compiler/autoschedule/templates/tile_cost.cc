@@ -22,8 +22,6 @@ constexpr double kTileCycles = 30;
 constexpr double kElementCycles = 2;
 constexpr int64_t kMostVectors = 4;
 
-// From so many tasks a core on, what the last ones leave undone does not count.
-constexpr int64_t kManyTasks = 16;
 // Blocks a core that are shared.
 constexpr int64_t kBlockTasks = 2;
 // A block of rows of the row factor takes half of L2 while all panels pass.
@@ -37,8 +35,6 @@ int64_t near_panel(const ContractionSize& size) { return size.l1_elements * 3 / 
 int64_t near_elements(const ContractionSize& size) { return size.l1_elements / 2; }
 // Steps that are worth to load and store the sums.
 constexpr int64_t kLeastDepth = 48;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   if (rows == 0 || columns == 0) return 0;

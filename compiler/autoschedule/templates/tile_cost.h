@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "compiler/autoschedule/recognise/machine.h"
 
 namespace kiln::autoschedule {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline double ceil_div(double a, double b) { return std::ceil(a / b); }
 
 /// What a contraction does, in numbers that its tiles depend on.
 struct ContractionSize {
@@ -44,6 +48,9 @@ struct TileShape {
   int64_t rows = 0;
   int64_t lanes = 0;
 };
+
+/// From so many tasks a core on, what the last ones leave undone does not count.
+inline constexpr int64_t kManyTasks = 16;
 
 /// How much longer so many cores take for equal tasks than their part of the time of one.
 double imbalance(int64_t tasks, int64_t cores);

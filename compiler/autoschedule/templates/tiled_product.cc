@@ -2,7 +2,7 @@
 // passed since it was there.
 //
 //   8 x 48 of 1024 x 1024 x 1024, panels that are copied, two at once  ->  each panel 128 times
-//   from L2, a tile of rows 11 times from L3 and as often from L1
+//   from L2, a tile of rows 11 times from L3 and as often from L2
 #include "compiler/autoschedule/templates/tiled_product.h"
 
 #include <algorithm>
@@ -13,8 +13,6 @@ namespace kiln::autoschedule {
 namespace {
 
 constexpr double kLineBytes = Transfers::kLineBytes;
-
-double ceil_div(double a, double b) { return std::ceil(a / b); }
 
 FactorTiles rows_of(const TiledProduct& tiled) {
   const Product& product = tiled.product;
@@ -126,7 +124,7 @@ class Fetches {
   void pass_columns() {
     const double tiles = std::min(static_cast<double>(plan_.row_tiles), rows_.count);
     const Transfers::Others panel = others_of(columns_, tiled_.steps, columns_.bytes, machine_);
-    const bool stays = tiles > 1 && transfers_.stays_in_l1(panel);
+    const bool stays = tiles > 1 && stays_in_l1(panel, machine_);
     const double passes = stays || columns_.count == 1 ? ceil_div(rows_.count, tiles) : rows_.count;
     again(columns_, passes - 1, columns_.all() + tiles * rows_.bytes);
     again(rows_, columns_.count - 1, columns_.bytes + tiles * rows_.bytes);
@@ -215,7 +213,7 @@ bool is_panel_near(const TiledProduct& tiled, const Machine& machine) {
                          (plan.panels == Panels::Packed && plan.at_once == 1);
   const double bytes = tiled.depth() * (tiled.column_tiles.bytes + tiled.row_tiles.bytes);
   const Transfers::Others others = others_of(tiled.column_tiles, tiled.steps, bytes, machine);
-  return rows_pass && Transfers(machine, tiled.touched).stays_in_l1(others);
+  return rows_pass && stays_in_l1(others, machine);
 }
 
 }  // namespace kiln::autoschedule

@@ -22,7 +22,7 @@ constexpr double kPieceFromMemory = 3;
 }  // namespace
 
 void Transfers::again(double bytes, const Others& others) {
-  if (!stays_in_l1(others)) l2_ += bytes / machine_.from_l2;
+  if (!stays_in_l1(others, machine_)) l2_ += bytes / machine_.from_l2;
   const double held = bytes / kLineBytes * machine_.held_cycles;
   if (is_beyond_l2(others.l2)) {
     l3_ += bytes / machine_.from_l3;
@@ -50,16 +50,16 @@ void Transfers::pages(double count, double steps, double distance) {
   waits_ += count * std::min(pages, steps) * machine_.page_cycles;
 }
 
-bool Transfers::stays_in_l1(const Others& others) const {
-  return others.l1 <= kKept * static_cast<double>(machine_.l1_bytes);
-}
-
 bool Transfers::is_beyond_l2(double others) const {
   return others > kKeptFar * static_cast<double>(machine_.l2_bytes);
 }
 
 bool Transfers::is_beyond_l3(double others) const {
   return others > kKeptFar * static_cast<double>(machine_.l3_bytes);
+}
+
+bool stays_in_l1(const Transfers::Others& others, const Machine& machine) {
+  return others.l1 <= kKept * static_cast<double>(machine.l1_bytes);
 }
 
 }  // namespace kiln::autoschedule

@@ -34,8 +34,6 @@ class Transfers {
   /// first TLB holds.
   void pages(double count, double steps, double distance);
 
-  bool stays_in_l1(const Others& others) const;
-
   double l2() const { return l2_; }
   double l3() const { return l3_; }
   double memory() const { return memory_; }
@@ -52,5 +50,8 @@ class Transfers {
   double memory_ = 0;
   double waits_ = 0;
 };
+
+/// Whether L1 still has what was read before so many others passed.
+bool stays_in_l1(const Transfers::Others& others, const Machine& machine);
 
 }  // namespace kiln::autoschedule

@@ -33,8 +33,6 @@ constexpr int64_t kMany = int64_t{1} << 20;
 // Rows a column from which on all panels are copied first.
 constexpr int64_t kRowsOfColumns = 4;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 double cycles_of(int64_t rows, int64_t columns, const UnitSteps& steps) {
   if (rows == 0 || columns == 0) return 0;
   const auto times = static_cast<double>(steps.times);
