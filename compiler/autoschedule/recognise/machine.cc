@@ -72,6 +72,7 @@ constexpr Machine zen(Machine machine) {
 /// 100 to 784 x 1000 x 1000).
 constexpr Machine zen4(Machine machine) {
   machine = zen(machine);
+  machine.l2_ways = 8;
   machine.held_cycles = 0.2;
   machine.piece_cycles = 0;
   return machine;
