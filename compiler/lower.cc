@@ -15,9 +15,10 @@ PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last
     partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, lower_warp_memory,
     separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, step_in_groups,
     keep_strided_plain, tensorize, multiply_in_tiles, add_in_groups, widen_copies,
-    accumulate_in_registers, turn_signs_once, lay_out_lanes, plan_storage, flatten_storage,
-    vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once, hoist_invariants, fetch_ahead,
-    bypass_caches, note_slow_loops, divide_unsigned, split_host_device, check_launch;
+    accumulate_in_registers, carry_steps, turn_signs_once, lay_out_lanes, plan_storage,
+    flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once,
+    hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
+    split_host_device, check_launch;
 
 }  // namespace passes
 
@@ -66,6 +67,8 @@ constexpr Pass kPasses[] = {
     // After partition_loops, since full tiles are what it is for; before the accumulators get a
     // place.
     {"accumulate_in_registers", passes::accumulate_in_registers, Serves::Cores},
+    // After partition_loops, as the one before it.
+    {"carry_steps", passes::carry_steps, Serves::Cores, Changes::Few},
     // While rows and columns of the accumulators are loops.
     {"turn_signs_once", passes::turn_signs_once, Serves::Cores},
     // While indices are per dimension.

@@ -29,6 +29,7 @@
 #include "compiler/passes/accumulator_tile.h"
 #include "compiler/passes/constant_bytes.h"
 #include "compiler/passes/pass_context.h"
+#include "compiler/passes/use_state.h"
 
 namespace kiln::passes {
 namespace {
@@ -115,31 +116,6 @@ bool has_few_columns(AccumulatorTile& nest) {
   }
   return has_vectors && is_one_to_one(nest);
 }
-
-/// The nest with its state in a buffer.
-class UseState : public Mutator {
- public:
-  UseState(const AccumulatorTile& nest, BufferRef state) : nest_(nest), state_(std::move(state)) {
-    for (const Layer& layer : nest.layers) {
-      if (layer.loop != nullptr) place_.push_back(layer.loop->var);
-    }
-  }
-
- private:
-  using Mutator::visit;
-  Expr visit(const Load& load) override {
-    if (!(load.buffer == nest_.store->buffer)) return Mutator::visit(load);
-    return Load::make(state_, place_);
-  }
-  Stmt visit(const Store& store) override {
-    return Block::make({Store::make(state_, place_, (*this)(store.value)),
-                        Store::make(store.buffer, store.indices, Load::make(state_, place_))});
-  }
-
-  const AccumulatorTile& nest_;
-  const BufferRef state_;
-  std::vector<Expr> place_;
-};
 
 /// Puts a loop around the outermost vectors of a nest.
 class AroundVectors : public Mutator {

@@ -286,6 +286,19 @@ Kernel always_divide_once(Kernel kernel) {
   });
 }
 
+/// The last step of a recurrence stays what it was.
+Kernel forget_step(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const auto* block = as<Block>(stmt);
+    if (block == nullptr || block->body.size() != 2) return {};
+    const auto* kept = as<Store>(block->body[0]);
+    const auto* stored = as<Store>(block->body[1]);
+    const auto* load = stored == nullptr ? nullptr : as<Load>(stored->value);
+    const bool is_step = kept != nullptr && load != nullptr && load->buffer == kept->buffer;
+    return is_step ? Store::make(stored->buffer, stored->indices, kept->value) : Stmt();
+  });
+}
+
 Kernel drop_barrier(Kernel kernel) {
   return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
     return stmt->kind == NodeKind::Barrier ? Block::make({}) : nullptr;
@@ -512,6 +525,7 @@ constexpr Mutant kMutants[] = {
     {"the axes of collapsed loops are taken apart wrongly", "collapse_parallel", wrong_modulus},
     {"accumulators are not stored", "accumulate_in_registers", keep_accumulators},
     {"a reduction into registers runs twice", "accumulate_in_registers", accumulate_twice},
+    {"a recurrence forgets its last step", "carry_steps", forget_step},
     {"a condition loses its equality", "simplify:2", lose_equality},
     {"a guard is lost when it is moved", "hoist_invariants", drop_any_guard},
     {"a barrier is forgotten", "insert_barriers", drop_barrier, TargetKind::Cuda},
