@@ -10,6 +10,7 @@
 #include "compiler/analysis/element_values.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
@@ -53,6 +54,20 @@ Expr end_of(const LoopRange& loop, const Place& place) {
   for (const Expr& condition : place.conditions)
     end = std::min(end, end_in(condition, loop.var).value_or(end));
   return end == *extent ? loop.extent : ir::index(end);
+}
+
+/// Where the loop begins, or where the conditions let something pass first.
+int64_t begin_of(const LoopRange& loop, const Place& place) {
+  int64_t first = 0;
+  for (const Expr& condition : place.conditions) {
+    const auto* binary = ir::as<ir::Binary>(condition);
+    if (binary == nullptr || binary->op != Operator::Less || binary->b.get() != loop.var.get())
+      continue;
+    const std::optional<int64_t> before = ir::as_const_int(binary->a);
+    if (before && *before < std::numeric_limits<int64_t>::max())
+      first = std::max(first, *before + 1);
+  }
+  return first;
 }
 
 }  // namespace
@@ -108,7 +123,8 @@ size_t ElementValues::push_facts_of(const Place& place) {
   size_t count = 0;
   for (const LoopRange& loop : place.loops) {
     const bool is_fixed = !ir::reads_memory(loop.extent);
-    facts_.push_range(loop.var, ir::index(0), is_fixed ? end_of(loop, place) : Expr());
+    facts_.push_range(loop.var, ir::index(begin_of(loop, place)),
+                      is_fixed ? end_of(loop, place) : Expr());
     ++count;
   }
   for (const Expr& condition : place.conditions) {
@@ -236,15 +252,21 @@ void ElementValues::mark_told(AtomId var) {
   std::erase_if(values_, [&](Value& value) { return !normalise(value); });
 }
 
-/// A variable that conditions leave only its first value.
+/// A variable that conditions leave only one value, mostly its first, the same at all places.
 bool ElementValues::tell_by_conditions(AtomId var) {
-  const bool is_first = at_all_places([&](size_t p) {
-    const bool has_loop = std::ranges::any_of(
-        places_[p]->loops, [&](const LoopRange& loop) { return atoms_.id_of(loop.var) == var; });
-    return has_loop && Refuter(facts_.knowledge()).ordered(linear_atom(var), {});
+  std::optional<int64_t> only;
+  const bool is_one = at_all_places([&](size_t p) {
+    const Place& place = *places_[p];
+    const auto loop = std::ranges::find_if(
+        place.loops, [&](const LoopRange& each) { return atoms_.id_of(each.var) == var; });
+    if (loop == place.loops.end()) return false;
+    const int64_t least = begin_of(*loop, place);
+    if (only.value_or(least) != least) return false;
+    only = least;
+    return Refuter(facts_.knowledge()).ordered(linear_atom(var), linear_constant(least));
   });
-  if (is_first) mark_told(var);
-  return is_first;
+  if (is_one) mark_told(var);
+  return is_one;
 }
 
 bool ElementValues::are_disjoint() {
