@@ -11,6 +11,8 @@
 //       vectorized, 4 at a time: S[i, g*16 + 4 ..] = S.steps[0..16] }
 //     the steps that are left, one by one }
 //
+// Where no loop is bound to threads, one runs the whole.
+//
 // The rows of a warp's threads lie apart, so that each access of one element takes a line of the
 // cache for each thread; of four elements it takes no more. And loads do not wait for the stores of
 // the steps before, which could be to the same place for all that a compiler of CUDA C knows: down
@@ -29,7 +31,6 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/pass_context.h"
 #include "compiler/passes/step_lines.h"
-#include "compiler/passes/thread_mutator.h"
 
 namespace kiln::passes {
 namespace {
@@ -93,8 +94,7 @@ class Steps {
 
   Stmt write() const {
     // The first elements up to a vector of the result, and those after the last group.
-    const int64_t first = as_const_int(result_.first).value_or(0);
-    const int64_t before = (per_vector_ - first % per_vector_) % per_vector_;
+    const int64_t before = (per_vector_ - first_of_vector(result_).value_or(0)) % per_vector_;
     const Expr whole = loop_.extent - before;
     const Expr groups = analysis::simplify(floordiv(whole, index(group_)));
     const Expr left = analysis::simplify(floormod(whole, index(group_)));
@@ -105,9 +105,15 @@ class Steps {
     all.push_back(For::make(g, groups, LoopKind::Serial, written_group(Expr(g) * group_ + before)));
     add_single(all, left, analysis::simplify(groups * group_ + before));
     const Stmt steps = Allocate::make(last_, Block::make(std::move(all)));
+    if (as_const_int(loop_.extent)) return steps;
     // Before no step there may be no element.
-    const bool is_known = as_const_int(loop_.extent).has_value();
-    return is_known ? steps : If::make(less(index(0), loop_.extent), steps);
+    if (before == 0) return If::make(less(index(0), loop_.extent), steps);
+    return If::make(less_equal(index(before), loop_.extent), steps, fresh_copy(&loop_));
+  }
+
+  /// Where in a vector the first element of a line lies; nothing where that is not known.
+  static std::optional<int64_t> first_of_vector(const Line& line) {
+    return as_const_int(analysis::simplify(floormod(line.first, index(per_vector(line)))));
   }
 
  private:
@@ -172,12 +178,12 @@ class Steps {
   Held held_;
 };
 
-class StepInGroups : public ThreadMutator {
-  using ThreadMutator::visit;
+class StepInGroups : public Mutator {
+  using Mutator::visit;
 
   Stmt visit(const For& loop) override {
-    const Stmt result = ThreadMutator::visit(loop);
-    const Stmt steps = is_in_threads() ? in_groups(*as<For>(result)) : nullptr;
+    const Stmt result = Mutator::visit(loop);
+    const Stmt steps = in_groups(*as<For>(result));
     return steps ? steps : result;
   }
 
@@ -211,7 +217,7 @@ class StepInGroups : public ThreadMutator {
 
   /// A vector begins at a place that is known.
   static bool may_be_vectors(const Line& row) {
-    return row.direction > 0 && as_const_int(row.first).value_or(0) >= 1;
+    return row.direction > 0 && Steps::first_of_vector(row);
   }
 
   /// Whether it has a group of steps; of a row the first steps besides, up to a vector. Vectors are
@@ -221,8 +227,8 @@ class StepInGroups : public ThreadMutator {
     const int64_t group = Steps::group_of(result, reads.lines.size());
     if (!result.is_row()) return count.value_or(group) >= group;
     constexpr int64_t kLeastBytes = 4;
-    return count.value_or(0) >= group + per_vector(result) &&
-           size_of(result.buffer->type) >= kLeastBytes;
+    const int64_t least = group + per_vector(result);
+    return count.value_or(least) >= least && size_of(result.buffer->type) >= kLeastBytes;
   }
 };
 

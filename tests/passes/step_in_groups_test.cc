@@ -68,14 +68,61 @@ TEST(StepInGroups, LeavesWhatIsNoRecurrenceAlongARow) {
   }
   const std::string plain = sums("40", "S[i, t] + X[i, t + 1]");
   expect_unchanged(step_in_groups, sums("19", "S[i, t] + X[i, t + 1]"), kCuda);  // few steps
-  expect_unchanged(step_in_groups,
-                   sums("n - 1", "S[i, t] + X[i, t + 1]", "X: float32[8, n], S: float32[8, n]"),
-                   kCuda);
   expect_unchanged(step_in_groups, plain, {TargetKind::Cuda, Layout::Strided, {}, ""});
+}
+
+/// What is left of fewer steps than come before the first vector is done one by one.
+TEST(StepInGroups, RowsMayBeOfAnyLength) {
+  expect_becomes(step_in_groups,
+                 sums("n - 1", "S[i, t] + X[i, t + 1]", "X: float32[8, n], S: float32[8, n]"),
+                 R"(fn f(X: float32[8, n], S: float32[8, n]) { for i in 0..8 bind(threadIdx.x) {
+    S[i, 0] = X[i, 0]
+    if 3 <= n - 1 {
+      allocate S.last: float32[1] scope(local)
+      S.last[0] = S[i, 0]
+      for u in 0..3 unroll {
+        S.last[0] = S.last[0] + X[i, u + 1]
+        S[i, u + 1] = S.last[0] }
+      for g in 0..floordiv(n - 4, 16) {
+        allocate X.steps: float32[16] scope(local)
+        allocate S.steps: float32[16] scope(local)
+        for n_1 in 0..4 unroll { for l in 0..4 vectorize {
+          X.steps[n_1*4 + l] = X[i, g*16 + n_1*4 + l + 4] } }
+        for v in 0..16 unroll {
+          S.last[0] = S.last[0] + X.steps[v]
+          S.steps[v] = S.last[0] }
+        for n_1 in 0..4 unroll { for l in 0..4 vectorize {
+          S[i, g*16 + n_1*4 + l + 4] = S.steps[n_1*4 + l] } } }
+      for w in 0..floormod(n + 12, 16) {
+        S.last[0] = S.last[0] + X[i, floordiv(n + 12, 16)*16 - 13 + w + 1]
+        S[i, floordiv(n + 12, 16)*16 + w - 12] = S.last[0] }
+    } else {
+      for t in 0..n - 1 { S[i, t + 1] = S[i, t] + X[i, t + 1] }
+    } } })",
+                 kCuda);
+}
+
+TEST(StepInGroups, PartsOfARowBeginWhereAVectorDoes) {
+  const std::string made = ir::print(run_pass(step_in_groups,
+                                              R"(fn f(X: float32[4096], S: float32[4096]) {
+    for p in 0..64 bind(threadIdx.x) {
+      for t in 0..63 { S[p*64 + t + 1] = S[p*64 + t] + X[p*64 + t + 1] } } })",
+                                              kCuda));
+  EXPECT_NE(made.find("S[g*16 + n_1*4 + lane_1 + p*64 + 4]"), std::string::npos) << made;
+  // Of 66 steps a part each other begins within a vector.
   expect_unchanged(step_in_groups,
-                   R"(fn f(X: float32[64], S: float32[64]) { S[0] = X[0]
-                     for t in 0..40 { S[t + 1] = S[t] + X[t + 1] } })",
-                   kCuda);  // no thread
+                   R"(fn f(X: float32[4224], S: float32[4224]) {
+    for p in 0..64 bind(threadIdx.x) {
+      for t in 0..65 { S[p*66 + t + 1] = S[p*66 + t] + X[p*66 + t + 1] } } })",
+                   kCuda);
+}
+
+TEST(StepInGroups, OneThreadRunsWhatIsBoundToNone) {
+  const std::string made = ir::print(run_pass(step_in_groups,
+                                              R"(fn f(X: float32[64], S: float32[64]) {
+    S[0] = X[0]  for t in 0..40 { S[t + 1] = S[t] + X[t + 1] } })",
+                                              kCuda));
+  EXPECT_NE(made.find("allocate X.steps: float32[16]"), std::string::npos) << made;
 }
 
 /// Down columns.
