@@ -67,7 +67,7 @@ class Launch : public LaunchWork {
       if (!goes_on) break;
       at = &at->inner[0];
     }
-    work = of_body(*at);
+    work = at->kind == LoopKind::ThreadIndex ? of_body(*at) : of(*at);
   }
 
  private:

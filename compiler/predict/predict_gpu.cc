@@ -44,7 +44,8 @@ class Gpu {
 
   /// The launches in a loop that has so many loops around it; outside of them is the host's.
   void add(const Nest& loop, double times, size_t depth) {
-    if (loop.kind == ir::LoopKind::ThreadIndex) {
+    // What is bound to no threads is a launch of one.
+    if (loop.kind != ir::LoopKind::Host) {
       add_launch(loop, times, depth);
       return;
     }
