@@ -3,12 +3,16 @@
 // so that the sentence about them does not depend on it.
 #include "compiler/schedule/build_loops.h"
 
+#include <algorithm>
+
+#include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
 #include "compiler/schedule/bounds/check_reads.h"
 #include "compiler/schedule/bounds/infer_bounds.h"
 #include "compiler/schedule/emit/emit.h"
 #include "compiler/schedule/emit/hint_notes.h"
 #include "compiler/schedule/emit/thread_reduction.h"
+#include "compiler/schedule/graph/running_scan.h"
 #include "compiler/schedule/graph/stage_graph.h"
 #include "compiler/schedule/steps/apply_steps.h"
 
@@ -39,6 +43,34 @@ std::vector<std::string> notes_of(const StageGraph& graph, const NestPlan& plan)
                                 graph[id].name, loops));
   }
   return notes;
+}
+
+/// Where a GPU adds up floats one after the other, in so few threads that it has nothing else to
+/// do.
+void note_order_of_sums(const StageGraph& graph, const CompileOptions& options,
+                        std::vector<std::string>& notes) {
+  constexpr int64_t kManyColumns = 2048;
+  constexpr int64_t kManySteps = 4096;
+  for (const StageId id : graph.order) {
+    const Stage& stage = graph[id];
+    if (stage.kind != Stage::Kind::Scan || !stage.is_live || stage.as_scan.steps_in_part > 0)
+      continue;
+    const std::optional<RunningScan> running = running_scan(graph, id);
+    if (!running || may_regroup(*running, options) || options.strict) continue;
+    int64_t columns = 1;
+    for (size_t d = 0; d < stage.shapes[0].size(); ++d) {
+      const int64_t extent = ir::as_const_int(stage.shapes[0][d]).value_or(kManyColumns);
+      if (!stage.is_time(d)) columns *= std::clamp<int64_t>(extent, 1, kManyColumns);
+      columns = std::min(columns, kManyColumns);
+    }
+    const ir::Expr& steps = stage.shapes[0][static_cast<size_t>(stage.time_dimension)];
+    if (columns >= kManyColumns || ir::as_const_int(steps).value_or(kManySteps) < kManySteps)
+      continue;
+    notes.push_back(fmt::format(
+        "the steps of {} are added up one after the other, by {}; with fast (fast=True, --fast) "
+        "parts of them run at once, and sums are rounded in another order",
+        stage.name, columns == 1 ? "a thread" : fmt::format("{} threads", columns)));
+  }
 }
 
 /// For what passes refuse.
@@ -76,6 +108,7 @@ ir::Kernel build_loops(const language::Kernel& kernel, const language::Schedule&
   result.body = emit_loops(graph, plan, target.kind, result.checks);
   result.notes = notes_of(graph, plan);
   add_hint_notes(graph, plan, target.kind, result.notes);
+  if (target.traits().has_threads) note_order_of_sums(graph, options, result.notes);
   add_lines(graph, plan, steps, result);
   return result;
 }

@@ -162,9 +162,13 @@ TEST(Affine, ProvesAnIterationThatConditionsLeaveAlone) {
   EXPECT_EQ(answer("for t in 0..32 { if 2 < t { if t < 4 { C[0] = 0.0 } } }", {"t"}), "never");
   // What is next to it is another iteration's.
   EXPECT_EQ(answer("for t in 0..32 { if t < 2 { if 0 < t { C[t*64] = 0.0 } if t < 1 {"
-                   "for i in 0..63 { C[t*64 + i + 1] = C[t*64 + i] } } } }", {"t"}), "never");
+                   "for i in 0..63 { C[t*64 + i + 1] = C[t*64 + i] } } } }",
+                   {"t"}),
+            "never");
   EXPECT_EQ(answer("for t in 0..32 { if t < 2 { if 0 < t { C[63] = 0.0 } if t < 1 {"
-                   "for i in 0..63 { C[t*64 + i + 1] = C[t*64 + i] } } } }", {"t"}), "may: C[63] and C[t*64 + i + 1]");
+                   "for i in 0..63 { C[t*64 + i + 1] = C[t*64 + i] } } } }",
+                   {"t"}),
+            "may: C[63] and C[t*64 + i + 1]");
 }
 
 TEST(Affine, NamesNeighbours) {

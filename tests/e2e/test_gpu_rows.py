@@ -109,6 +109,23 @@ def test_running_sums_down_columns_load_many_steps_at_once(daemon, rows):
     assert opcodes.count("LDG") <= 1 + 32 + 31, opcodes
 
 
+# One long line in parts: each thread has its elements in 128 bits, those that it adds up and those that it stores.
+@pytest.mark.parametrize("length", [1 << 20, 1000003])
+def test_a_long_running_sum_is_in_parts_that_move_128_bits(daemon, length):
+    x = te.placeholder((length,), name="X")
+    try:
+        kernel = kiln.compile(
+            [x, topi.cumsum(x)], target="cuda", arch="sm_90", fast=True, connection=daemon.connection
+        )
+    except kiln.Unavailable as error:
+        pytest.skip(f"no NVRTC here: {error.message}")
+    launches = kernel.report()["kernels"]
+    sums, _, steps = [launch["main_loop"]["accesses"] for launch in launches]
+    assert sums["LDG"]["16"] >= 8 and sums["STG"] == {"4": 2}, sums
+    assert steps["LDG"]["16"] >= 4 and steps["STG"]["16"] >= 4, steps
+    assert all(launch["spill_bytes"] == 0 for launch in launches)
+
+
 # nan is passed on by the instruction itself.
 def test_a_maximum_is_one_instruction(daemon):
     x = _matrix(4096, 4096)

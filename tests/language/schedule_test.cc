@@ -304,7 +304,7 @@ TEST(Schedule, KnowsIntrinsics) {
 TEST(Schedule, KnowsPragmas) {
   expect_refused(Steps().add("pragma", "B", {axis("j")}).tag("auto_unroll_max_steps"),
                  "unknown pragma auto_unroll_max_steps; did you mean auto_unroll_max_step; known: "
-                 "auto_unroll_max_step, unroll_explicit, parallel_launch_point, "
+                 "auto_unroll_max_step, unroll_explicit, scan_in_parts, parallel_launch_point, "
                  "parallel_barrier_when_finish, parallel_stride_pattern, loop_partition_hint, "
                  "debug_skip_region, import_c, import_llvm, tensor_core",
                  "at step 1: pragma(j, auto_unroll_max_steps)");

@@ -127,6 +127,7 @@ STEPS = [
 PRAGMAS = [
     ('auto_unroll_max_step', 'acts', 4096, 'loops of constant extent from the axis inwards are unrolled, the innermost first, as long as no more than `value` statements come of it'),
     ('unroll_explicit', 'acts', 1, '0: loops to be unrolled from the axis inwards stay loops, which LLVM may unroll; 1: they are replaced by their iterations, as they are without it'),
+    ('scan_in_parts', 'acts', 1048576, 'of the time of a scan: its steps run in parts of `value` steps at once, then the parts are put together; sums and products of floats want `fast`, since their order is another'),
     ('parallel_launch_point', 'idle', -1, 'each parallel loop starts the cores once, wherever it stands'),
     ('parallel_barrier_when_finish', 'idle', -1, 'a parallel loop ends when all of its iterations have'),
     ('parallel_stride_pattern', 'idle', -1, 'which core runs which iteration is up to the runtime'),

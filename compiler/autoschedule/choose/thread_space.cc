@@ -19,6 +19,7 @@
 #include "compiler/autoschedule/templates/padded_factors.h"
 #include "compiler/autoschedule/templates/parameters.h"
 #include "compiler/autoschedule/templates/row_threads.h"
+#include "compiler/autoschedule/templates/scan_threads.h"
 #include "compiler/autoschedule/templates/shared_transposes.h"
 #include "compiler/autoschedule/templates/split_sums.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
@@ -64,31 +65,6 @@ void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId id, bool
   steps.bind(id, thread, "threadIdx.x");
 }
 
-/// The inits of a scan and what stands directly in its time loop.
-std::vector<StageId> nests_of_scan(const StageGraph& graph, StageId scan) {
-  std::vector<StageId> nests;
-  for (const StageId id : graph.stage_of_id) {
-    const Stage& stage = graph[id];
-    const bool is_init = stage.role.is_init && stage.role.init_of == scan;
-    const bool in_time = stage.attach.kind == Attach::Kind::At && stage.attach.stage == scan;
-    if (stage.is_live && (is_init || in_time)) nests.push_back(id);
-  }
-  return nests;
-}
-
-/// Threads of a block that runs columns through time, which are mostly few: so many that there are
-/// as many blocks as multiprocessors.
-int64_t block_of_columns(const Chooser& chooser, StageId nest) {
-  const std::optional<int64_t> columns =
-      constant_extent_of(chooser.graph, columns_of(chooser.graph[nest]));
-  if (!columns) return block_parameter().preferred;
-  const int64_t multiprocessors = gpu_machine(chooser.arch).multiprocessors;
-  int64_t threads = block_parameter().preferred;
-  while (threads > ir::kWarp && *columns / threads < multiprocessors)
-    threads /= 2;
-  return threads;
-}
-
 /// A transpose in tiles; else one thread an element, or for some neighbours, or of a scatter one
 /// for each of what cannot meet.
 std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
@@ -102,19 +78,14 @@ std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
                bind_scatter(graph, steps, root, values.get("block", 256));
              }}};
   }
-  const std::vector<StageId> nests = graph[root].kind == Stage::Kind::Scan
-                                         ? nests_of_scan(graph, root)
-                                         : std::vector<StageId>{root};
+  if (graph[root].kind == Stage::Kind::Scan) return scan_thread_sketches(chooser, root);
   const int64_t lanes = lanes_of_thread(graph, root, gpu_machine(chooser.arch));
   std::vector<Parameter> parameters = {block_parameter()};
-  if (graph[root].kind == Stage::Kind::Scan && !nests.empty())
-    parameters[0].preferred = block_of_columns(chooser, nests.back());
   if (lanes > 1) parameters.push_back({"lanes", {1, lanes}, lanes});
   return {{.name = "threads",
            .parameters = std::move(parameters),
-           .write = [&graph, nests](StepWriter& steps, const Values& values) {
-             for (const StageId nest : nests)
-               bind_elements(graph, steps, nest, values.get("block", 256), values.get("lanes", 1));
+           .write = [&graph, root](StepWriter& steps, const Values& values) {
+             bind_elements(graph, steps, root, values.get("block", 256), values.get("lanes", 1));
            }}};
 }
 

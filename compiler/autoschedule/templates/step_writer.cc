@@ -108,6 +108,12 @@ void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
   bind.tag = thread;
   add(std::move(bind));
 }
+void StepWriter::pragma(StageId stage, AxisId axis, std::string_view name, int64_t value) {
+  Step pragma = step(StepKind::Pragma, stage, {axis});
+  pragma.tag = name;
+  pragma.value = value;
+  add(std::move(pragma));
+}
 void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor, int64_t offset) {
   Step align = step(StepKind::StorageAlign, stage, {axis});
   align.factors = {factor};

@@ -30,6 +30,8 @@ class StepWriter {
   void vectorize(StageId stage, AxisId axis);
   void unroll(StageId stage, AxisId axis);
   void bind(StageId stage, AxisId axis, std::string_view thread);
+  /// A wish about the loops from the axis inwards, of the table of pragmas.
+  void pragma(StageId stage, AxisId axis, std::string_view name, int64_t value);
   /// Neighbours along the axis begin at multiples of so many elements, and `offset` more for each.
   void storage_align(StageId stage, AxisId axis, int64_t factor, int64_t offset = 0);
   /// The stage's memory exists twice, for iterations that take turns.

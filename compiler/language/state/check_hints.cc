@@ -121,6 +121,27 @@ class CheckHint {
       refuse("PRAGMA", "pragma {} takes a value from 0 to {}, but got {}", pragma.spelling,
              pragma.most, step_.value);
     }
+    if (*kind == PragmaKind::ScanInParts) check_scan_in_parts();
+  }
+
+  void check_scan_in_parts() const {
+    const AxisRow& axis = tables_.axes[step_.axes[0]];
+    if (stage_.kind != Kind::Scan) {
+      refuse("PRAGMA",
+             "{} is no time of a scan, whose steps alone run in parts; leave out pragma "
+             "scan_in_parts of it",
+             axis.name);
+    }
+    if (step_.axes[0] != stage_.time) {
+      refuse("PRAGMA",
+             "{} is a part of the time of {} already; leave out its split or pragma "
+             "scan_in_parts",
+             axis.name, stage_.name);
+    }
+    if (step_.value < 2) {
+      refuse("PRAGMA", "pragma scan_in_parts takes the steps of a part, 2 or more, but got {}",
+             step_.value);
+    }
   }
 
   void check_prefetch() const {

@@ -43,6 +43,8 @@ bool is_among_last(const StageGraph& graph, StageId scan, const Stage& reader,
 std::optional<int64_t> window_of(const StageGraph& graph, StageId scan, uint32_t output,
                                  const analysis::Facts& sizes) {
   if (graph.is_parameter({scan, output})) return std::nullopt;
+  // Parts come to their last steps at once.
+  if (graph[scan].as_scan.steps_in_part > 0) return std::nullopt;
   const std::optional<int64_t> initial =
       ir::as_const_int(graph.axes[graph[scan].as_scan.time].minimum);
   if (!initial) return std::nullopt;

@@ -21,6 +21,7 @@
 #include "compiler/schedule/emit/innermost.h"
 #include "compiler/schedule/emit/pragmas.h"
 #include "compiler/schedule/emit/prefetch.h"
+#include "compiler/schedule/emit/scan_parts.h"
 #include "compiler/schedule/emit/thread_reduction.h"
 #include "compiler/schedule/graph/reads.h"
 
@@ -59,9 +60,19 @@ class Emitter {
   ir::Stmt nest_of(StageId id) {
     return at_stage(graph_, id, [&] {
       ir::Stmt nest = guarded(Walk{id, plan_.nests[id]}, 0);
+      if (graph_[id].kind == Stage::Kind::Scan) return steps_of(id, std::move(nest));
       if (graph_[id].kind != Stage::Kind::Scatter) return nest;
       return ir::Block::make({nest_of(graph_[id].as_scatter.base.stage), std::move(nest)});
     });
+  }
+
+  /// The steps of a scan, in parts where a step asks for that and there is more than one.
+  ir::Stmt steps_of(StageId id, ir::Stmt nest) const {
+    const ScanParts& scan = graph_[id].as_scan;
+    if (scan.steps_in_part == 0) return nest;
+    const Loop& time = plan_.nests[id].loops[loop_of_axis(plan_.nests[id], scan.time)];
+    if (time.is_elided) return nest;
+    return in_parts(nest, time.var, scan.steps_in_part, target_);
   }
 
   /// What stands inside the first `level` loops: the guards that are known there, the stages that

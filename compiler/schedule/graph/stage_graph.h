@@ -77,6 +77,8 @@ struct ScanParts {
   std::vector<TensorId> update;
   std::vector<TensorId> state;
   std::vector<ir::ThreadAxis> env_threads;  // those that stand around all of it
+  int64_t steps_in_part = 0;                // of parts that run at once; 0 where there are none
+  int parted_by = -1;                       // the step that says so
 };
 
 /// What a scatter updates. The update is the body of its stage, over the axes `data`, which are not

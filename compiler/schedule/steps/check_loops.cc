@@ -12,6 +12,7 @@
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/graph/scatters.h"
 #include "compiler/schedule/steps/apply_steps.h"
+#include "compiler/schedule/steps/check_scan_parts.h"
 #include "compiler/schedule/steps/check_tiles.h"
 #include "compiler/schedule/steps/inner_outputs.h"
 #include "compiler/schedule/steps/steps.h"
@@ -204,6 +205,7 @@ void check_loops(const StageGraph& graph, const NestPlan& plan, const language::
                  TargetKind target, const CompileOptions& options) {
   check_inner_outputs(graph, plan, schedule, target);
   if (traits_of(target).has_threads) refuse_prefetches(graph, schedule);
+  check_scan_parts(graph, plan, schedule, options);
   for (const StageId id : graph.order) {
     if (!graph[id].is_live) continue;
     at_stage(graph, id, [&] { refuse_fill_in_data_loop(graph, plan, id, target); });

@@ -224,6 +224,10 @@ void apply<StepKind::Pragma>(const StepContext& context) {
       axis.unrolled_statements = context.step.value;
       return;
     case language::PragmaKind::UnrollExplicit: axis.keeps_loops = context.step.value == 0; return;
+    case language::PragmaKind::ScanInParts:
+      context.record().as_scan.steps_in_part = context.step.value;
+      context.record().as_scan.parted_by = context.position;
+      return;
     default: break;
   }
   const language::PragmaRow& row = language::row_of(*kind);

@@ -152,7 +152,7 @@ steps(
 )  # fmt: skip
 steps(
     "pragma_without_a_name", "PRAGMA", TWO_STAGES, ["pragma(C.i)  # <-"],
-    "pragma(i) names no pragma; known: auto_unroll_max_step, unroll_explicit, parallel_launch_point, "
+    "pragma(i) names no pragma; known: auto_unroll_max_step, unroll_explicit, scan_in_parts, parallel_launch_point, "
     "parallel_barrier_when_finish, parallel_stride_pattern, loop_partition_hint, debug_skip_region, "
     "import_c, import_llvm, tensor_core",
     "pragma(C.i, auto_unroll_max_step, value=16)",
