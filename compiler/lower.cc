@@ -16,8 +16,8 @@ PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last
     separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, step_in_groups,
     keep_strided_plain, tensorize, multiply_in_tiles, add_in_groups, widen_copies,
     accumulate_in_registers, carry_steps, turn_signs_once, lay_out_lanes, plan_storage,
-    flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, divide_once,
-    hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
+    flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, cut_unrolled_loops,
+    divide_once, hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
     split_host_device, check_launch;
 
 }  // namespace passes
@@ -80,6 +80,9 @@ constexpr Pass kPasses[] = {
     {"vectorize_loops", passes::vectorize_loops, Serves::All},
     {"accumulate_in_lanes", passes::accumulate_in_lanes, Serves::Cores},
     {"unroll_loops", passes::unroll_loops, Serves::All},
+    // After vectorize_loops, which makes one guard of those of lanes; before simplify, which takes
+    // the guards away that hold.
+    {"cut_unrolled_loops", passes::cut_unrolled_loops, Serves::Threads, Changes::Few},
     // After accumulate_in_lanes, which knows sums by the loop right around them.
     {"divide_once", passes::divide_once, Serves::Cores},
     // Folds the indices the passes since the first simplify leave behind.
