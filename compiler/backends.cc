@@ -11,6 +11,7 @@
 #include "compiler/tile_code.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
+#include "runtime/core/gpu_name.h"
 
 namespace kiln {
 namespace {
@@ -41,9 +42,14 @@ std::string aligned_cpu(const ir::Kernel& kernel, const Target& target,
   return codegen::aligned_cpu(kernel, cpu_options(target, options));
 }
 
+/// Code is the same for all GPUs of an architecture.
+codegen::CudaOptions cuda_options(const Target& target, const CompileOptions& options) {
+  return {std::string(without_figures(target.arch)), options.strict};
+}
+
 std::string aligned_cuda(const ir::Kernel& kernel, const Target& target,
                          const CompileOptions& options) {
-  return codegen::aligned_cuda(kernel, {target.arch, options.strict});
+  return codegen::aligned_cuda(kernel, cuda_options(target, options));
 }
 
 /// Sums of products that the CPU has no instruction for are computed by others.
@@ -65,17 +71,20 @@ void note_missing_instructions(const language::Schedule& schedule, const Target&
 }
 
 // Which of them NVRTC can compile for it says itself.
-void check_gpu(const Target& target) { codegen::check_cuda_arch(target.arch); }
+void check_gpu(const Target& target) {
+  codegen::check_cuda_arch(without_figures(target.arch));
+  figures_of(target.arch);  // throws where what is said is none
+}
 
 Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
                             const Target& target, const CompileOptions& options) {
-  return codegen::make_cuda_artifact(compact, strided, {target.arch, options.strict});
+  return codegen::make_cuda_artifact(compact, strided, cuda_options(target, options));
 }
 
 std::string cuda_source(const ir::Kernel& kernel, const Target& target,
                         const CompileOptions& options, std::string_view what) {
   if (what == "cuda") return codegen::cuda_text(kernel, nullptr);
-  return codegen::make_cuda_artifact(kernel, nullptr, {target.arch, options.strict}).ptx;
+  return codegen::make_cuda_artifact(kernel, nullptr, cuda_options(target, options)).ptx;
 }
 
 void add_no_code(const language::Kernel&, const ir::Kernel&, const Target&, const CompileOptions&,

@@ -96,6 +96,7 @@ std::vector<LaunchFacts> facts_of(std::string_view cubin, const std::vector<Laun
 }  // namespace
 
 predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& artifact,
+                                       const autoschedule::GpuMachine& machine,
                                        std::span<const int64_t> sizes) {
   // Sizes come first; what launches are does not depend on strides.
   std::vector<int64_t> scalars(sizes.begin(), sizes.end());
@@ -104,8 +105,7 @@ predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& 
   const Variant& variant = artifact.variants.front();
   const std::vector<LaunchFacts> facts =
       facts_of(artifact.code, variant.launches, artifact.arch, scalars);
-  return predict::predict_gpu(loops, sizes, autoschedule::gpu_machine(artifact.arch),
-                              ir::gpu_arch(artifact.arch), facts);
+  return predict::predict_gpu(loops, sizes, machine, ir::gpu_arch(artifact.arch), facts);
 }
 
 }  // namespace kiln

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/predict/predict.h"
 #include "runtime/core/artifact.h"
@@ -15,6 +16,7 @@ namespace kiln {
 ///
 /// `loops` are what the CUDA C of the artifact was made of, for compact arguments.
 predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& artifact,
+                                       const autoschedule::GpuMachine& machine,
                                        std::span<const int64_t> sizes);
 
 }  // namespace kiln

@@ -24,6 +24,7 @@
 #include "compiler/tile/form_error.h"
 #include "compiler/tile/text.h"
 #include "runtime/core/error.h"
+#include "runtime/core/gpu_name.h"
 
 namespace kiln {
 namespace {
@@ -147,7 +148,7 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
   if (!options.untouched) refuse_form("its schedule is given");
   if (options.strict) refuse_form("strict keeps its sums in the order of the definition");
   const std::vector<Tiled> candidates = candidates_of(kernel, artifact.arch);
-  if (is_faster_in_cuda_c(candidates[0].program, loops, artifact.arch))
+  if (is_faster_in_cuda_c(candidates[0].program, loops, target.arch))
     refuse_form("its CUDA C is predicted to take less time than code on tiles");
   std::optional<Assembled> best;
   const Tiled* chosen = nullptr;
@@ -189,7 +190,7 @@ std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const
   if (!options.untouched || options.strict) return {};
   std::vector<TileCandidate> found;
   try {
-    for (Tiled& tiled : candidates_of(kernel, target.arch))
+    for (Tiled& tiled : candidates_of(kernel, std::string(without_figures(target.arch))))
       if (tile::unaligned_rows(tiled.program).empty())
         found.push_back({std::move(tiled.program), std::move(tiled.what)});
   } catch (const Error& error) {
@@ -202,7 +203,7 @@ bool is_faster_in_cuda_c(const tile::Program& program, const ir::Kernel& loops,
                          std::string_view arch) {
   constexpr double kClearly = 1.5;  // what both predictions leave out may be as much
   if (!program.sizes.empty()) return false;
-  const autoschedule::GpuMachine& machine = autoschedule::gpu_machine(arch);
+  const autoschedule::GpuMachine machine = autoschedule::gpu_machine(arch);
   const double on_tiles = predict::predict_tiles(program, {}, machine).seconds();
   const predict::Prediction cuda_c =
       predict::predict_gpu(loops, {}, machine, ir::gpu_arch(std::string(arch)));

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <iterator>
 
+#include "runtime/core/gpu_name.h"
+
 namespace kiln::ir {
 namespace {
 
@@ -37,6 +39,7 @@ int capability_of(std::string_view arch) {
 
 GpuArch gpu_arch(std::string_view arch) {
   if (arch.empty()) arch = kDefaultGpuArch;
+  arch = without_figures(arch);
   if (arch.ends_with('a') || arch.ends_with('f')) arch.remove_suffix(1);
   const auto* row = std::ranges::find(kRows, arch, &Row::arch);
   if (row == std::end(kRows)) return {.capability = capability_of(arch)};

@@ -8,6 +8,7 @@
 #include "compiler/language/check/linear.h"
 #include "compiler/tile/attention.h"
 #include "runtime/core/error.h"
+#include "runtime/core/gpu_name.h"
 
 namespace kiln::predict {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 bool is_done_on_tiles(const language::Kernel& kernel, std::string_view arch) {
   if (!tile::is_attention(kernel)) return false;
   try {
-    const tile::AttentionShape shape = tile::attention_shapes(kernel, arch)[0];
+    const tile::AttentionShape shape = tile::attention_shapes(kernel, without_figures(arch))[0];
     return tile::unaligned_rows(tile::attention(kernel, shape)).empty();
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
@@ -43,7 +44,7 @@ double moved_between_stages(const language::Definition& definition) {
 
 double saved_by_attention(const language::Kernel& kernel, std::string_view arch) {
   if (!is_done_on_tiles(kernel, arch)) return 0;
-  const autoschedule::GpuMachine& machine = autoschedule::gpu_machine(arch);
+  const autoschedule::GpuMachine machine = autoschedule::gpu_machine(arch);
   return moved_between_stages(kernel.definition) /
          (machine.memory_bytes * static_cast<double>(machine.multiprocessors)) /
          (machine.gigahertz * 1e9);

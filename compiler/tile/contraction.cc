@@ -9,6 +9,7 @@
 
 #include "compiler/tile/find_product.h"
 #include "compiler/tile/program_writer.h"
+#include "runtime/core/gpu_name.h"
 
 namespace kiln::tile {
 namespace {
@@ -106,7 +107,7 @@ std::span<const std::string_view> product_architectures() {
 }
 
 bool is_plain_product(const Kernel& kernel, std::string_view arch) {
-  if (std::ranges::count(product_architectures(), arch) == 0) return false;
+  if (std::ranges::count(product_architectures(), without_figures(arch)) == 0) return false;
   try {
     if (ProductFinder(kernel.definition).find().rows.window) return false;
     return unaligned_rows(contraction(kernel, block_shape(kernel))).empty();

@@ -2,6 +2,8 @@
 // and a handle, by which the driver does.
 #include "runtime/cuda/device_properties.h"
 
+#include <algorithm>
+
 #include "runtime/core/error.h"
 #include "runtime/cuda/driver_errors.h"
 
@@ -23,6 +25,20 @@ int attribute(const DriverApi& api, int handle, int which) {
   int value = 0;
   check(api, api.device_attribute(&value, which, handle), "read a property of the device");
   return value;
+}
+
+/// What kernels are planned by. Drivers to come may not say all of it; none of it is needed.
+GpuFigures figures_of_device(const DriverApi& api, int handle) {
+  const auto read = [&](int which) -> int64_t {
+    int value = 0;
+    return api.device_attribute(&value, which, handle) == 0 ? std::max(value, 0) : 0;
+  };
+  constexpr int64_t kPerGigabyte = 1'000'000;  // kilohertz of a byte
+  const int64_t bytes = 2 * read(kMemoryBusWidth) / 8;
+  return {.multiprocessors = read(kMultiprocessorCount),
+          .gigabytes = bytes * read(kMemoryClockRate) / kPerGigabyte,
+          .l2_mebibytes = read(kL2CacheSize) >> 20,
+          .megahertz = read(kClockRate) / 1000};
 }
 
 }  // namespace
@@ -53,6 +69,7 @@ DeviceProperties properties_of(const DriverApi& api, int index) {
   result.threads_of_block = read(kMaxThreadsOfBlock);
   result.shared_bytes_of_block = read(kMaxSharedBytesOptIn);
   result.has_memory_pools = read(kMemoryPoolsSupported) != 0;
+  result.figures = figures_of_device(api, result.handle);
   return result;
 }
 

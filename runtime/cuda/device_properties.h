@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/core/gpu_name.h"
 #include "runtime/cuda/compute_capability.h"
 #include "runtime/cuda/driver_api.h"
 
@@ -20,6 +21,7 @@ struct DeviceProperties {
   int64_t threads_of_block = 0;       // all three together
   int64_t shared_bytes_of_block = 0;  // of a kernel that asks for more than it is given
   bool has_memory_pools = false;      // memory in the order of a stream
+  GpuFigures figures;                 // 0 where the driver does not say
 };
 
 int device_count(const DriverApi& api);

@@ -20,8 +20,13 @@ struct DriverApi {
 
 /// Attributes of cuDeviceGetAttribute, cuFuncSetAttribute and cuMemPoolSetAttribute, and flags.
 constexpr int kMaxThreadsOfBlock = 1;
-constexpr int kMaxBlockX = 2;  // y and z follow
-constexpr int kMaxGridX = 5;   // y and z follow
+constexpr int kMaxBlockX = 2;   // y and z follow
+constexpr int kMaxGridX = 5;    // y and z follow
+constexpr int kClockRate = 13;  // in kHz
+constexpr int kMultiprocessorCount = 16;
+constexpr int kMemoryClockRate = 36;  // in kHz; memory moves twice in a clock
+constexpr int kMemoryBusWidth = 37;   // in bits
+constexpr int kL2CacheSize = 38;      // in bytes
 constexpr int kComputeCapabilityMajor = 75;
 constexpr int kComputeCapabilityMinor = 76;
 constexpr int kMaxSharedBytesOptIn = 97;

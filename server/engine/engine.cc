@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/called.h"
+#include "runtime/core/gpu_name.h"
 #include "server/engine/given_sizes.h"
 
 namespace kiln::server {
@@ -207,12 +208,12 @@ CompileSetting Engine::setting() const {
     if (traits_of(target).is_host) return host;
     const DeviceQueue& device = devices_.of(target);
     device.require_present();
-    const std::string arch = device.describe().arch();
-    if (arch.empty()) {
+    const v1::Device described = device.describe();
+    if (described.arch().empty()) {
       fail(ErrorKind::Unavailable, "DEVICE_STARTING", "{}:0 has not started yet; try again soon",
            traits_of(target).device);
     }
-    return arch;
+    return described.planned_as().empty() ? described.arch() : described.planned_as();
   };
   return setting;
 }
@@ -256,7 +257,8 @@ std::vector<TuningKey> Engine::tuning_keys(const CheckedRequest& checked) const 
   std::vector<TuningKey> keys;
   const std::string definition = tuning_of(checked);
   if (definition.empty()) return keys;
-  const std::string& arch = checked.wire.target().arch();
+  // Records are of an architecture or of a device, whose name says which GPU it is.
+  const std::string arch(without_figures(checked.wire.target().arch()));
   const auto add = [&](std::string device) {
     keys.push_back({.definition = definition,
                     .sizes = "",

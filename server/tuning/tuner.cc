@@ -15,6 +15,7 @@
 #include "compiler/language/state/schedule_state.h"
 #include "compiler/language/text/text_names.h"
 #include "compiler/language/wire/decode.h"
+#include "runtime/core/gpu_name.h"
 
 namespace kiln::server {
 
@@ -104,7 +105,8 @@ void Tuner::try_record() {
 void Tuner::try_read_record() {
   if (!key_.read_for().empty()) return;
   TuningKey read = key_;
-  read.device = TuningKey::code_for(task_.request.wire.target().arch());
+  read.device =
+      TuningKey::code_for(std::string(without_figures(task_.request.wire.target().arch())));
   const std::optional<TuningRecord> record = parts_.records.find(read);
   if (!record) return;
   const std::optional<Candidate> candidate = candidate_of(record->candidate, search_->space());

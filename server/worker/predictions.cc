@@ -95,13 +95,13 @@ struct Predictor {
     }
     backend->check_arch(target);
     if (target.traits().has_threads) {
-      const autoschedule::GpuMachine& gpu = autoschedule::gpu_machine(target.arch);
+      const autoschedule::GpuMachine gpu = autoschedule::gpu_machine(target.arch);
       machine = autoschedule::text_of(gpu);
       surroundings = "no GPU has confirmed a prediction yet";
-      predict = [&gpu, arch = ir::gpu_arch(target.arch), sizes](const ir::Kernel& loops) {
+      predict = [gpu, arch = ir::gpu_arch(target.arch), sizes](const ir::Kernel& loops) {
         return predict::predict_gpu(loops, sizes, gpu, arch);
       };
-      predict_tiles = [&gpu, sizes](const tile::Program& program) {
+      predict_tiles = [gpu, sizes](const tile::Program& program) {
         return predict::predict_tiles(program, sizes, gpu);
       };
       return;

@@ -16,13 +16,13 @@ namespace kiln::server {
 predict::Prediction reading_of(const CompilerInput& input, const language::Schedule& schedule,
                                const Artifact& artifact, std::span<const int64_t> sizes) {
   KILN_CHECK(input.target.traits().has_threads);
-  if (const std::optional<tile::Program> tiles = tile_program_of(input.kernel, artifact)) {
-    return predict::predict_tiles(*tiles, sizes, autoschedule::gpu_machine(artifact.arch));
-  }
+  const autoschedule::GpuMachine machine = autoschedule::gpu_machine(input.target.arch);
+  if (const std::optional<tile::Program> tiles = tile_program_of(input.kernel, artifact))
+    return predict::predict_tiles(*tiles, sizes, machine);
   LoweringObserver silent;
   const ir::Kernel loops =
       lower(input.kernel, schedule, input.target, input.options, Layout::Compact, silent);
-  return prediction_of_code(loops, artifact, sizes);
+  return prediction_of_code(loops, artifact, machine, sizes);
 }
 
 std::string with_reading(const std::string& report, const predict::Prediction& prediction,

@@ -5,10 +5,12 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/recognise/machine.h"
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/codegen/nvrtc.h"
 #include "compiler/compile.h"
 #include "compiler/target.h"
 #include "runtime/core/cpu_name.h"
+#include "runtime/core/gpu_name.h"
 #include "runtime/cpu/cpus.h"
 #include "runtime/cuda/device_properties.h"
 #include "server/errors.h"
@@ -110,7 +112,7 @@ std::string text_of(const internal::Text& task) {
     if (!task.has_read_at()) return text;
     const Artifact artifact = deserialize_artifact(task.artifact());
     return with_reading(text, reading_of(input, schedule, artifact, values_of(task.read_at())),
-                        artifact.arch);
+                        input.target.arch);
   }
   if (!task.auto_()) {
     input.options.automatic = false;
@@ -184,6 +186,21 @@ DeviceWorker cpu_worker(int threads) {
   return worker;
 }
 
+/// The GPU that kernels are planned for: the one that KILN_GPU names, as an arch, or the device's
+/// own.
+std::string planned_as(const cuda::DeviceProperties& properties) {
+  const std::string arch = cuda::arch_of(properties.capability);
+  const char* const asked = std::getenv("KILN_GPU");
+  if (asked == nullptr || *asked == '\0') return autoschedule::arch_for(arch, properties.figures);
+  figures_of(asked);
+  if (without_figures(asked) != arch) {
+    fail(ErrorKind::Unsupported, "KILN_GPU",
+         "KILN_GPU is {}, but {} is {}; name a GPU of this architecture, as {}, or leave it unset",
+         asked, properties.name, arch, arch);
+  }
+  return asked;
+}
+
 DeviceWorker cuda_worker(int index) {
   DeviceWorker worker;
   worker.open = [index] { return open_cuda_device(index); };
@@ -191,6 +208,7 @@ DeviceWorker cuda_worker(int index) {
     const cuda::DeviceProperties properties = cuda::properties_of(cuda::driver_api(), index);
     device.set_memory_bytes(properties.memory_bytes);
     device.set_description(properties.name);
+    device.set_planned_as(planned_as(properties));
   };
   worker.count = [] { return cuda::device_count(cuda::driver_api()); };
   worker.components = [index](const std::optional<Error>& absent) {

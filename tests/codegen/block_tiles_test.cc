@@ -192,7 +192,7 @@ TEST(BlockTiles, KeepTheSumsInRegisters) {
 
 // A step of 128 x 128 is 128 cycles of 128 lanes; 64 x 64 fetches twice as much for each product.
 TEST(BlockTileCost, IsThatOfTheBusiestMultiprocessor) {
-  const autoschedule::GpuMachine& h100 = autoschedule::gpu_machine("sm_90a");
+  const autoschedule::GpuMachine h100 = autoschedule::gpu_machine("sm_90a");
   EXPECT_EQ(h100.multiprocessors, 132);
   const auto cycles = [&](int64_t rows, int64_t side) {
     return autoschedule::block_cycles({.rows = rows, .columns = 128, .steps = 1000}, {side, side},

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/cuda/fake_device.h"
+
 namespace kiln::cuda {
 namespace {
 
@@ -20,6 +22,16 @@ TEST(DeviceProperties, SayHowLargeLaunchesMayBe) {
   EXPECT_EQ(properties.block, (std::array<int64_t, 3>{1024, 1024, 64}));
   EXPECT_EQ(properties.threads_of_block, 1024);
   EXPECT_EQ(properties.shared_bytes_of_block, 227 * 1024);
+}
+
+TEST(DeviceProperties, AreFiguresThatKernelsArePlannedBy) {
+  EXPECT_EQ(properties_of(driver_api(), 0).figures, GpuFigures{});  // the driver does not say
+  const kiln::testing::Setting multiprocessors("FAKE_CUDA_MULTIPROCESSORS", "132");
+  const kiln::testing::Setting clock("FAKE_CUDA_KILOHERTZ", "1980000");
+  const kiln::testing::Setting memory_clock("FAKE_CUDA_MEMORY_KILOHERTZ", "2619000");
+  const kiln::testing::Setting bits("FAKE_CUDA_MEMORY_BITS", "5120");
+  const kiln::testing::Setting l2("FAKE_CUDA_L2_BYTES", "52428800");
+  EXPECT_EQ(properties_of(driver_api(), 0).figures, (GpuFigures{132, 3352, 50, 1980}));
 }
 
 }  // namespace

@@ -10,6 +10,10 @@ import tempfile
 import kiln
 
 
+# Beside cubins that were compiled elsewhere: the arch that they are for.
+PLANNED_FOR = "planned-for"
+
+
 class CompilesOnly(Exception):
     """There is no GPU here: what was asked for is compiled for one elsewhere."""
 
@@ -37,7 +41,11 @@ class Host:
         folder = pathlib.Path(self.folder.name)
         environment = {**os.environ, **dict(settings)}
         if cache:
-            shutil.copytree(cache, folder / "cache", dirs_exist_ok=True)
+            shutil.copytree(cache, folder / "cache", dirs_exist_ok=True, ignore=shutil.ignore_patterns(PLANNED_FOR))
+            # Its cubins are of an architecture, whatever GPU of it is here.
+            planned = pathlib.Path(cache) / PLANNED_FOR
+            if planned.exists():
+                environment.setdefault("KILN_GPU", planned.read_text())
         if fake:
             libraries = pathlib.Path(build) / "tests" / "cuda" / "fake"
             environment.update(KILN_LIBCUDA=str(libraries / "libfake_libcuda.so"),

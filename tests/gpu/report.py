@@ -49,6 +49,7 @@ def compile_all(options):
             **correct.operators(elsewhere, time.monotonic() + 3600, options.cases)}
     bench.compile_all(elsewhere)
     here.close(keep=options.cache)
+    (pathlib.Path(options.cache) / host.PLANNED_FOR).write_text(options.compile_for)
     print(json.dumps(counted(rows)))
     failed = [f"{name}: {row['sentence']}" for name, row in rows.items() if row["state"] in ("failed", "wrong")]
     print("\n".join(failed))

@@ -9,7 +9,7 @@ namespace {
 
 using testing::parse_kernel;
 
-const autoschedule::GpuMachine& h100() { return autoschedule::gpu_machine("sm_90"); }
+autoschedule::GpuMachine h100() { return autoschedule::gpu_machine("sm_90"); }
 
 double term_of_gpu(const Prediction& prediction, std::string_view name) {
   for (const Term& term : prediction.terms) {

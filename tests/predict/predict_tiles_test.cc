@@ -14,7 +14,7 @@ double term_of(const Prediction& prediction, std::string_view name) {
   return 0;
 }
 
-const autoschedule::GpuMachine& h100() { return autoschedule::gpu_machine("sm_90"); }
+autoschedule::GpuMachine h100() { return autoschedule::gpu_machine("sm_90"); }
 
 /// 132 blocks of 64 x 64 sums, one for each multiprocessor of an H100, of n x 32 products.
 std::string product(std::string_view type, std::string_view rows) {

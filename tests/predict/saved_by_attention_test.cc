@@ -30,7 +30,7 @@ language::Kernel attention(std::string_view type, std::string_view width) {
 }
 
 TEST(SavedByAttention, IsWhatItsStagesMoveInMemory) {
-  const autoschedule::GpuMachine& h100 = autoschedule::gpu_machine("sm_90");
+  const autoschedule::GpuMachine h100 = autoschedule::gpu_machine("sm_90");
   const double bytes = 2.0 * 4 * (2 * 4 * 128 * 128 + 2 * 4 * 128);  // S and E, M and L
   const double bytes_a_second = h100.memory_bytes * 132 * h100.gigahertz * 1e9;
   EXPECT_DOUBLE_EQ(saved_by_attention(attention("float16", "64"), "sm_90"), bytes / bytes_a_second);

@@ -199,7 +199,7 @@ std::vector<BlockTile> tiles_of(const StageGraph& graph, std::string_view arch, 
   add_tiles(graph, of_joined_axes(graph, *any), tiles);
   // Where one tile computes the padding, all do, since it is no stage by itself then.
   if (tiles.empty() || !tiles[0].padding) add_tiles(graph, of_one_axis_a_side(graph, *any), tiles);
-  const GpuMachine& machine = gpu_machine(arch);
+  const GpuMachine machine = gpu_machine(arch);
   std::ranges::stable_sort(tiles, {}, [&](const BlockTile& tile) {
     const BlockProduct product = product_of(graph, tile);
     const bool is_known = product.rows * product.columns * product.steps > 0;
@@ -247,7 +247,7 @@ CyclesOfParts block_tile_cycles(const Chooser& chooser, StageId id) {
     cuts.push_back({product, tile.own});
   }
   if (cuts.empty()) return {};
-  return [cuts, &machine = gpu_machine(chooser.arch)](int64_t parts) {
+  return [cuts, machine = gpu_machine(chooser.arch)](int64_t parts) {
     double shortest = std::numeric_limits<double>::infinity();
     for (Cut cut : cuts) {
       cut.product.batch *= parts;

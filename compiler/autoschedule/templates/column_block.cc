@@ -106,7 +106,7 @@ ColumnBlock column_block_of(const Chooser& chooser, StageId id, int64_t parts) {
 double column_cycles(const Chooser& chooser, StageId id, int64_t parts) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  const GpuMachine& machine = gpu_machine(chooser.arch);
+  const GpuMachine machine = gpu_machine(chooser.arch);
   const ColumnBlock block = column_block_of(chooser, id, parts);
   const auto multiprocessors = static_cast<double>(machine.multiprocessors);
   const auto bytes = static_cast<double>(element_bytes(graph, stage));
@@ -133,7 +133,7 @@ double column_cycles(const Chooser& chooser, StageId id, int64_t parts) {
 double element_cycles(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  const GpuMachine& machine = gpu_machine(chooser.arch);
+  const GpuMachine machine = gpu_machine(chooser.arch);
   const auto threads = static_cast<double>(constant_extent_of(graph, stage.data).value_or(1));
   const auto rows = static_cast<double>(constant_extent_of(graph, stage.reduce).value_or(1));
   const auto multiprocessors = static_cast<double>(machine.multiprocessors);

@@ -4,11 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/gpu_name.h"
+
 namespace kiln::autoschedule {
 
 /// What a GPU does in a cycle of a multiprocessor.
 struct GpuMachine {
-  std::string_view name = {};
+  std::string name = {};
   int64_t multiprocessors = 0;
   int64_t float_lanes = 0;  // float32 multiply-adds a cycle
   /// Multiply-adds of 16-bit floats a cycle by tensor cores; of bytes there are twice as many. And
@@ -38,8 +40,13 @@ constexpr double kLoadsUnderWay = 4;
 /// What a launch takes beside its work: estimated.
 constexpr double kLaunchSeconds = 2e-6;
 
-/// A GPU of this architecture ("sm_90", "sm_90a"; empty: the default), or of the nearest one.
-const GpuMachine& gpu_machine(std::string_view arch);
+/// A GPU of this architecture ("sm_90", "sm_90a"; empty: the default), or of the nearest one, with
+/// the figures that the name says of it (runtime/core/gpu_name.h).
+GpuMachine gpu_machine(std::string_view arch);
+
+/// The name of an architecture for a GPU of it: with its figures, where they are others than those
+/// of the table by more than a few percent. Figures of 0 are not known.
+std::string arch_for(std::string_view arch, const GpuFigures& figures);
 
 /// "H100 SXM: 132 multiprocessors of 128 float32 lanes, .."
 std::string text_of(const GpuMachine& machine);

@@ -121,7 +121,7 @@ CyclesOfParts matrix_tile_cycles(const Chooser& chooser, StageId id) {
   std::vector<MatrixTile> tiles = all_tiles_of(chooser, id);
   if (tiles.empty()) return {};
   return [tiles = std::move(tiles), &graph = chooser.graph,
-          &machine = gpu_machine(chooser.arch)](int64_t parts) {
+          machine = gpu_machine(chooser.arch)](int64_t parts) {
     double shortest = std::numeric_limits<double>::infinity();
     for (const MatrixTile& tile : tiles)
       shortest = std::min(shortest, matrix_cycles(graph, tile, machine, parts));
@@ -132,7 +132,7 @@ CyclesOfParts matrix_tile_cycles(const Chooser& chooser, StageId id) {
 std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id,
                                          const std::optional<Epilogue>& epilogue) {
   std::vector<MatrixTile> tiles = all_tiles_of(chooser, id);
-  const GpuMachine& machine = gpu_machine(chooser.arch);
+  const GpuMachine machine = gpu_machine(chooser.arch);
   std::ranges::stable_sort(tiles, {}, [&](const MatrixTile& tile) {
     return matrix_cycles(chooser.graph, tile, machine);
   });

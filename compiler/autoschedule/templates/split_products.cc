@@ -42,7 +42,7 @@ std::optional<SumSplit> split_of_product(const Chooser& chooser, StageId id) {
   const auto a = bytes_of(graph, *factors->a);
   const auto b = bytes_of(graph, *factors->b);
   if (!tiles || !a || !b) return std::nullopt;
-  const GpuMachine& machine = gpu_machine(chooser.arch);
+  const GpuMachine machine = gpu_machine(chooser.arch);
   const double result_bytes = static_cast<double>(*results) * size_of(stage.types[0]);
   const double memory = (*a + *b + result_bytes) /
                         (machine.memory_bytes * static_cast<double>(machine.multiprocessors));

@@ -49,7 +49,7 @@ std::optional<SumSplit> split_of_rows(const Chooser& chooser, StageId id) {
   if (!is_row_reduction(chooser, id)) return std::nullopt;
   const auto rows = constant_extent_of(graph, stage.data);
   const auto elements = constant_extent_of(graph, stage.reduce);
-  const GpuMachine& machine = gpu_machine(chooser.arch);
+  const GpuMachine machine = gpu_machine(chooser.arch);
   const int64_t multiprocessors = machine.multiprocessors;
   if (!rows || !elements || *rows >= multiprocessors) return std::nullopt;
   const double launches = kWorthLaunches * kLaunchSeconds * machine.gigahertz * 1e9;

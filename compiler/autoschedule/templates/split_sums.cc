@@ -45,7 +45,7 @@ std::optional<SumSplit> split_of(const Chooser& chooser, StageId id) {
 std::optional<SumSplit> best_split(const Chooser& chooser, StageId id, AxisId axis, int64_t least,
                                    int64_t lanes, const CyclesOfParts& cycles) {
   const StageGraph& graph = chooser.graph;
-  const GpuMachine& machine = gpu_machine(chooser.arch);
+  const GpuMachine machine = gpu_machine(chooser.arch);
   const int64_t extent = *constant_extent(graph, axis);
   const auto result_bytes =
       static_cast<double>(*constant_extent_of(graph, graph[id].data) * size_of(graph[id].types[0]));

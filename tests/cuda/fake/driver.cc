@@ -123,6 +123,12 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
     case 5: return *value = 2147483647, kSuccess;  // blocks along x
     case 6:
     case 7: return *value = 65535, kSuccess;
+    // What the device is planned by; 0: not said.
+    case 13: return *value = static_cast<int>(number_of("FAKE_CUDA_KILOHERTZ", 0)), kSuccess;
+    case 16: return *value = static_cast<int>(number_of("FAKE_CUDA_MULTIPROCESSORS", 0)), kSuccess;
+    case 36: return *value = static_cast<int>(number_of("FAKE_CUDA_MEMORY_KILOHERTZ", 0)), kSuccess;
+    case 37: return *value = static_cast<int>(number_of("FAKE_CUDA_MEMORY_BITS", 0)), kSuccess;
+    case 38: return *value = static_cast<int>(number_of("FAKE_CUDA_L2_BYTES", 0)), kSuccess;
     case 75: return *value = static_cast<int>(number_of("FAKE_CUDA_MAJOR", 9)), kSuccess;
     case 76: return *value = static_cast<int>(number_of("FAKE_CUDA_MINOR", 0)), kSuccess;
     case 97: return *value = 227 * 1024, kSuccess;  // shared bytes of a block
