@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -24,12 +24,10 @@ using ir::ThreadAxis;
 
 using autoschedule::kLoadCycles;
 using autoschedule::kLoadsUnderWay;
-using autoschedule::kSharedBytes;
 
-constexpr double kBanks = autoschedule::kBanks;
-constexpr double kVectorBytes = autoschedule::kVectorBytesOfThread;
-constexpr double kMatrixLoadCycles = 4;  // 512 bytes of shared memory, for a warp
-constexpr double kSectorBytes = 32;      // that come from L2 for a byte of them
+constexpr int64_t kVectorBytes = autoschedule::kVectorBytesOfThread;
+constexpr int64_t kMatricesOfLoad = 4;
+constexpr double kSectorBytes = 32;  // that come from L2 for a byte of them
 // Of an operation that the next one waits for: estimated. Barriers are not counted. Of a short loop
 // all loads are under way at once.
 constexpr double kOperationCycles = 4;
@@ -59,8 +57,8 @@ class Launch : public LaunchWork {
     size_t depth = depth_;
     while (at->kind == LoopKind::ThreadIndex) {
       (is_block(at->thread) ? blocks : threads) *= at->extent;
-      if (at->thread == ThreadAxis::ThreadX) along_x_ = {depth, at->extent};
-      if (at->thread == ThreadAxis::ThreadY) along_y_ = {depth, at->extent};
+      if (const std::optional<size_t> axis = number_of(at->thread))
+        threads_[*axis] = {depth, static_cast<int64_t>(at->extent)};
       ++depth;
       const bool goes_on = at->inner.size() == 1 && at->touches.empty() &&
                            at->inner[0].kind == LoopKind::ThreadIndex;
@@ -70,11 +68,18 @@ class Launch : public LaunchWork {
     work = at->kind == LoopKind::ThreadIndex ? of_body(*at) : of(*at);
   }
 
+  std::vector<AccessRow> rows;
+
  private:
-  struct Axis {
-    size_t depth = SIZE_MAX;
-    double extent = 1;
-  };
+  /// Of threadIdx.x, .y and .z.
+  static std::optional<size_t> number_of(ThreadAxis axis) {
+    switch (axis) {
+      case ThreadAxis::ThreadX: return 0;
+      case ThreadAxis::ThreadY: return 1;
+      case ThreadAxis::ThreadZ: return 2;
+      default: return std::nullopt;
+    }
+  }
 
   /// Of all iterations of a serial loop.
   ThreadWork of(const Nest& nest) {
@@ -117,16 +122,23 @@ class Launch : public LaunchWork {
     return work;
   }
 
-  static void add(const Matrices& matrices, ThreadWork& work) {
+  void add(const Matrices& matrices, ThreadWork& work) {
     if (matrices.instructions == 0) return;
-    work.instructions += static_cast<double>(matrices.instructions + matrices.loads);
+    work.instructions += static_cast<double>(matrices.instructions);
     work.matrix_instructions += static_cast<double>(matrices.instructions);
     work.matrix_products += static_cast<double>(matrices.instructions * matrices.products);
     work.matrix_bytes = matrices.element_bytes;
-    work.shared_cycles += static_cast<double>(matrices.loads) * kMatrixLoadCycles;
+    for (const MatrixLoads& loads : matrices.loads) {
+      const WarpAccess each = matrix_access(loads.row_bytes);
+      work.instructions += static_cast<double>(loads.count);
+      work.shared_cycles += static_cast<double>(loads.count * kMatricesOfLoad * each.wavefronts);
+      note({loads.buffer, false, true, kVectorBytes, each});
+    }
   }
 
-  static double stride(const Touch& touch, const Axis& axis) {
+  /// Elements from one thread along x to the next.
+  double stride_of_threads(const Touch& touch) const {
+    const ThreadLoop& axis = threads_[0];
     return axis.depth < touch.strides.size()
                ? std::abs(static_cast<double>(touch.strides[axis.depth]))
                : 0;
@@ -147,9 +159,10 @@ class Launch : public LaunchWork {
                            !result.back().is_gather && result.back().strides == touch.strides &&
                            result.back().first + result.back().lanes == touch.first;
       const auto lanes = static_cast<double>(follows ? result.back().lanes + touch.lanes : 0);
-      const double across = stride(touch, along_x_);
+      const double across = stride_of_threads(touch);
       const bool is_apart = across == 0 || across >= lanes;
-      if (follows && is_apart && lanes * static_cast<double>(touch.element_bytes) <= kVectorBytes) {
+      const double bytes = lanes * static_cast<double>(touch.element_bytes);
+      if (follows && is_apart && bytes <= static_cast<double>(kVectorBytes)) {
         result.back().lanes += touch.lanes;
       } else {
         result.push_back(std::move(touch));
@@ -161,9 +174,10 @@ class Launch : public LaunchWork {
   /// The part of what the threads of a block along x load that none of the accesses before loads,
   /// as those of a window that slides do: L1 has it.
   double share_of_its_own(const Touch& touch, const std::vector<Touch>& all) const {
-    const double across = stride(touch, along_x_);
+    const double across = stride_of_threads(touch);
     if (across == 0 || across * static_cast<double>(touch.element_bytes) > kSectorBytes) return 1;
-    const double length = across * (along_x_.extent - 1) + static_cast<double>(touch.lanes);
+    const double length =
+        across * static_cast<double>(threads_[0].extent - 1) + static_cast<double>(touch.lanes);
     double nearest = length;
     for (const Touch& other : all) {
       const auto ahead = static_cast<double>(touch.first - other.first);
@@ -176,39 +190,43 @@ class Launch : public LaunchWork {
 
   void add(const Touch& touch, double share, ThreadWork& work) {
     const auto bytes = static_cast<double>(touch.element_bytes * touch.lanes);
-    work.instructions +=
-        touch.is_gather ? static_cast<double>(touch.lanes) : std::ceil(bytes / kVectorBytes);
-    const double x = std::min(along_x_.extent, kWarp);
-    const double y = std::min(std::max(kWarp / x, 1.0), along_y_.extent);
-    const double across_x = stride(touch, along_x_);
-    const double across_y = stride(touch, along_y_);
-    const double different = (across_x != 0 ? x : 1) * (across_y != 0 ? y : 1);
-    if (touch.buffer->scope == ir::Scope::Shared) {
-      const double words = across_x * static_cast<double>(touch.element_bytes) / 4;
-      const auto step = static_cast<int64_t>(std::max(words, 1.0));
-      const double banks = kBanks / static_cast<double>(std::gcd<int64_t>(step, 32));
-      const double conflicts = touch.lanes == 1 && across_x != 0 ? std::max(x / banks, 1.0) : 1;
-      work.shared_cycles += std::max(different * bytes / kSharedBytes, 1.0) * conflicts;
+    work.instructions += touch.is_gather ? static_cast<double>(touch.lanes)
+                                         : std::ceil(bytes / static_cast<double>(kVectorBytes));
+    const bool is_shared = touch.buffer->scope == ir::Scope::Shared;
+    if (!is_shared && touch.buffer->scope != ir::Scope::Global) return;
+    const WarpAccess takes = warp_access(touch, threads_);
+    note({touch.buffer, touch.is_store, false, touch.element_bytes * touch.lanes, takes});
+    if (is_shared) {
+      work.shared_cycles += static_cast<double>(takes.wavefronts);
       return;
     }
-    if (touch.buffer->scope != ir::Scope::Global) return;
     if (touched_.insert(touch.buffer.get()).second) memory_bytes += touch.buffer_bytes;
-    const double each = std::max(bytes, kSectorBytes);
-    const double span = (across_x * (x - 1)) * static_cast<double>(touch.element_bytes) + bytes;
-    const double sectors = std::ceil(span / kSectorBytes) * kSectorBytes;
-    // Of threads along x whole sectors, few or one for each; rows of threads lie anywhere.
-    const double of_row = across_x != 0 ? std::min(sectors, x * each) : bytes;
-    const double rows = across_y != 0 ? y : 1;
-    work.global_bytes += share * std::max(rows * of_row, kSectorBytes);
+    work.global_bytes += share * static_cast<double>(takes.sectors) * kSectorBytes;
+  }
+
+  void note(AccessRow row) {
+    const auto is_same = [&](const AccessRow& other) {
+      const bool takes_same = row.is_shared() ? other.takes.wavefronts == row.takes.wavefronts &&
+                                                    other.takes.fewest == row.takes.fewest
+                                              : other.takes.sectors == row.takes.sectors;
+      return other.buffer == row.buffer && other.is_store == row.is_store &&
+             other.is_matrix == row.is_matrix && other.bytes == row.bytes && takes_same;
+    };
+    if (std::ranges::none_of(rows, is_same)) rows.push_back(std::move(row));
   }
 
   size_t depth_;
   std::set<const ir::Buffer*> touched_;  // in memory
-  Axis along_x_;
-  Axis along_y_;
+  ThreadLoops threads_;
 };
 
 }  // namespace
+
+std::vector<AccessRow> accesses_of_launch(const Nest& nest, size_t depth) {
+  Launch launch(depth);
+  launch.read(nest);
+  return std::move(launch.rows);
+}
 
 LaunchWork launch_work(const Nest& nest, size_t depth) {
   Launch launch(depth);

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "compiler/predict/nest.h"
+#include "compiler/predict/warp_access.h"
 
 namespace kiln::predict {
 
@@ -52,6 +53,20 @@ struct LaunchWork {
   ThreadWork work;
   double memory_bytes = 0;  // of the buffers in memory that it touches
 };
+
+/// How the threads of a warp meet in one access of memory, or in one load of matrices.
+struct AccessRow {
+  ir::BufferRef buffer;
+  bool is_store = false;
+  bool is_matrix = false;
+  int64_t bytes = 0;  // of a thread
+  WarpAccess takes;
+
+  bool is_shared() const { return buffer->scope == ir::Scope::Shared; }
+};
+
+/// Those of a launch, each that differs once.
+std::vector<AccessRow> accesses_of_launch(const Nest& nest, size_t depth);
 
 /// Of the loops over the threads of a launch, which have `depth` loops of the host around them.
 LaunchWork launch_work(const Nest& nest, size_t depth);

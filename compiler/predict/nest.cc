@@ -140,6 +140,10 @@ class Reader : public Visitor {
     at_->inner.push_back(std::move(nest));
   }
 
+  static MatrixLoads loads_of(const analysis::MatrixFactor& factor, int64_t count) {
+    return {factor.buffer, count, factor.row * size_of(factor.buffer->type)};
+  }
+
   /// Fills the nest of a loop that is a product of matrices.
   bool multiply_matrices(const For& loop, Nest& nest) const {
     if (!has_matrices_ || axes_.empty()) return false;
@@ -149,10 +153,11 @@ class Reader : public Visitor {
     if (!has_matrices_(type, product->columns.buffer->type)) return false;
     const auto rows = static_cast<int64_t>(product->rows.tiles.size());
     const auto columns = static_cast<int64_t>(product->columns.tiles.size());
-    nest.matrices = {.instructions = rows * columns,
-                     .loads = rows + columns / 2,
-                     .products = kMatrixRows * kMatrixColumns * *as_const_int(loop.extent),
-                     .element_bytes = size_of(type)};
+    nest.matrices = {
+        .instructions = rows * columns,
+        .loads = {loads_of(product->rows, rows), loads_of(product->columns, columns / 2)},
+        .products = kMatrixRows * kMatrixColumns * *as_const_int(loop.extent),
+        .element_bytes = size_of(type)};
     return true;
   }
 
@@ -327,6 +332,7 @@ class Reader : public Visitor {
                 .strides = {}};
     for (const VarRef& var : loops_)
       touch.strides.push_back(numbers_.stride(index, var));
+    if (is_divided(index)) touch.elements_of_warp = elements_of_warp(index);
     // What an iteration has loaded once it has, until it stores there.
     if (is_store) {
       std::erase_if(loaded_, [&](const auto& key) { return std::get<0>(key) == buffer.get(); });
@@ -334,6 +340,45 @@ class Reader : public Visitor {
       return;
     }
     at_->touches.push_back(std::move(touch));
+  }
+
+  static bool is_division(Operator op) {
+    return op == Operator::FloorDiv || op == Operator::FloorMod || op == Operator::TruncDiv ||
+           op == Operator::TruncMod;
+  }
+
+  /// Whether an index divides threads.
+  bool is_divided(const Expr& index) const {
+    const auto* binary = as<Binary>(index);
+    const bool divides = binary != nullptr && is_division(binary->op);
+    if (divides && std::ranges::any_of(axes_, [&](const For* axis) {
+          return is_thread_axis(axis->thread) && uses_var(index, axis->var);
+        }))
+      return true;
+    return std::ranges::any_of(operands_of(index),
+                               [&](const Expr& part) { return is_divided(part); });
+  }
+
+  /// What each thread of the first warp names: threadIdx.x moves first, then y and z.
+  std::vector<int64_t> elements_of_warp(const Expr& index) {
+    std::vector<int64_t> elements;
+    for (int64_t thread = 0; thread < kWarp; ++thread) {
+      int64_t rest = thread;
+      for (const ThreadAxis axis :
+           {ThreadAxis::ThreadX, ThreadAxis::ThreadY, ThreadAxis::ThreadZ}) {
+        const auto loop =
+            std::ranges::find(axes_, axis, [](const For* each) { return each->thread; });
+        if (loop == axes_.end()) continue;
+        const int64_t extent = std::max<int64_t>(numbers_((*loop)->extent).value_or(1), 1);
+        numbers_.set((*loop)->var, rest % extent);
+        rest /= extent;
+      }
+      if (rest > 0) break;  // a block of fewer threads
+      elements.push_back(numbers_(index).value_or(0));
+    }
+    for (const For* axis : axes_)
+      numbers_.set(axis->var, 0);
+    return elements;
   }
 
   double bytes_of(const Buffer& buffer) const {

@@ -20,6 +20,8 @@ struct Touch {
   bool is_store = false;
   int64_t first = 0;             // the element of the first iteration of all loops
   std::vector<int64_t> strides;  // elements, one a loop around, from the outside in
+  // Of each thread of a GPU's first warp, where divisions make their distances others than strides.
+  std::vector<int64_t> elements_of_warp;
 };
 
 /// Vector operations of one kind: how many lanes of how many bytes each one has.
@@ -37,11 +39,19 @@ struct Chain {
   bool is_float = true;
 };
 
+/// Loads of four matrices of 8 rows of 16 bytes each, that lie so many bytes apart in shared
+/// memory.
+struct MatrixLoads {
+  ir::BufferRef buffer;
+  int64_t count = 0;
+  int64_t row_bytes = 0;
+};
+
 /// What a warp of a GPU does for one iteration by matrix instructions: so many of them, and loads
-/// of four matrices of 8 rows of 16 bytes each. Each multiplies and adds `products` times.
+/// of their factors. Each multiplies and adds `products` times.
 struct Matrices {
   int64_t instructions = 0;
-  int64_t loads = 0;
+  std::vector<MatrixLoads> loads;
   int64_t products = 0;
   int64_t element_bytes = 2;  // of a factor
 };

@@ -1,0 +1,102 @@
+// Counts by enumeration what the threads of a warp touch at once: words of shared memory by bank,
+// and sectors of memory.
+//
+//   s[t*33], t < 32   ->  1 wavefront: each thread in a bank of its own
+//   s[t*32]           ->  32 wavefronts: all in one
+//   A[t*8] of float32 ->  32 sectors
+//
+// Banks are those of the CUDA C++ programming guide (shared memory of compute capability 5.x and
+// later): 32 of 4 bytes; what several threads read of one word is read once.
+#include "compiler/predict/warp_access.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "compiler/autoschedule/templates/gpu_machine.h"
+
+namespace kiln::predict {
+namespace {
+
+using autoschedule::kBankBytes;
+using autoschedule::kBanks;
+
+constexpr int64_t kThreads = 32;
+constexpr int64_t kSector = 32;
+constexpr int64_t kBytesAtOnce = kBanks * kBankBytes;
+
+/// The units of so many bytes that accesses at these places touch, each once.
+std::vector<int64_t> units_of(std::span<const int64_t> places, int64_t bytes, int64_t unit) {
+  std::vector<int64_t> units;
+  for (const int64_t place : places)
+    for (int64_t each = place / unit; each * unit < place + bytes; ++each)
+      units.push_back(each);
+  std::ranges::sort(units);
+  const auto rest = std::ranges::unique(units);
+  units.erase(rest.begin(), rest.end());
+  return units;
+}
+
+/// Adds what accesses of so many bytes at these places take of shared memory.
+void add_wavefronts(std::span<const int64_t> places, int64_t bytes, WarpAccess& access) {
+  const auto at_once = static_cast<size_t>(
+      std::clamp<int64_t>(kBytesAtOnce / std::max(bytes, kBankBytes), 1, kThreads));
+  for (size_t begin = 0; begin < places.size(); begin += at_once) {
+    const auto together = places.subspan(begin, std::min(at_once, places.size() - begin));
+    const std::vector<int64_t> words = units_of(together, bytes, kBankBytes);
+    std::array<int64_t, kBanks> of_bank{};
+    for (const int64_t word : words)
+      ++of_bank[static_cast<size_t>(word % kBanks)];
+    access.wavefronts += *std::ranges::max_element(of_bank);
+    access.fewest += (static_cast<int64_t>(words.size()) + kBanks - 1) / kBanks;
+  }
+}
+
+/// Bytes from the first element of the buffer to what each thread of a warp touches first.
+std::vector<int64_t> places_of(const Touch& touch, const ThreadLoops& threads) {
+  std::vector<int64_t> places;
+  for (const int64_t element : touch.elements_of_warp)
+    places.push_back(element * touch.element_bytes);
+  int64_t count = places.empty() ? 1 : 0;
+  for (const ThreadLoop& loop : threads)
+    count *= std::max<int64_t>(loop.extent, 1);
+  for (int64_t thread = 0; thread < std::min(count, kThreads); ++thread) {
+    int64_t element = touch.first;
+    int64_t rest = thread;
+    for (const ThreadLoop& loop : threads) {
+      const int64_t stride = loop.depth < touch.strides.size() ? touch.strides[loop.depth] : 0;
+      element += rest % loop.extent * stride;
+      rest /= loop.extent;
+    }
+    places.push_back(element * touch.element_bytes);
+  }
+  // What lies before the first element, as of a window, is of no other sector for that.
+  const int64_t least = *std::ranges::min_element(places);
+  const int64_t shift = least < 0 ? (-least + kBytesAtOnce - 1) / kBytesAtOnce * kBytesAtOnce : 0;
+  for (int64_t& place : places)
+    place += shift;
+  return places;
+}
+
+}  // namespace
+
+WarpAccess warp_access(const Touch& touch, const ThreadLoops& threads) {
+  const std::vector<int64_t> places = places_of(touch, threads);
+  const int64_t bytes = touch.element_bytes * touch.lanes;
+  WarpAccess access;
+  add_wavefronts(places, bytes, access);
+  access.sectors = static_cast<int64_t>(units_of(places, bytes, kSector).size());
+  return access;
+}
+
+WarpAccess matrix_access(int64_t row_bytes) {
+  constexpr int64_t kRows = 8;
+  constexpr int64_t kRowBytes = 16;
+  std::vector<int64_t> places;
+  for (int64_t row = 0; row < kRows; ++row)
+    places.push_back(row * row_bytes);
+  WarpAccess access;
+  add_wavefronts(places, kRowBytes, access);
+  return access;
+}
+
+}  // namespace kiln::predict

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "compiler/predict/nest.h"
+
+namespace kiln::predict {
+
+/// Loops over threadIdx.x, .y and .z around an access: which of the loops around it each is, and
+/// how many threads it has.
+struct ThreadLoop {
+  size_t depth = SIZE_MAX;
+  int64_t extent = 1;
+};
+using ThreadLoops = std::array<ThreadLoop, 3>;
+
+/// What one access of a warp's threads takes.
+struct WarpAccess {
+  int64_t wavefronts = 0;  // of shared memory: cycles, in each of which a bank gives one word
+  int64_t fewest = 0;      // the same without words that meet in a bank
+  int64_t sectors = 0;     // of memory: 32 bytes each, that the threads touch
+};
+
+/// Of the first warp of a block, thread by thread. An access of several elements moves them at
+/// once: of 8 bytes for half of the threads at a time, of 16 for a quarter.
+WarpAccess warp_access(const Touch& touch, const ThreadLoops& threads);
+
+/// Of eight rows of 16 bytes that lie so many bytes apart in shared memory, as an instruction loads
+/// for each matrix.
+WarpAccess matrix_access(int64_t row_bytes);
+
+}  // namespace kiln::predict
