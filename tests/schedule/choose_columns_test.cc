@@ -155,7 +155,7 @@ TEST(ChooseSchedule, GivesEachCoreItsPartOfACell) {
 )");
 }
 
-TEST(ChooseSchedule, TakesBlocksOfWhatIsReadInAnotherOrderOfAxes) {
+TEST(ChooseSchedule, TurnsBlocksOfWhatIsReadInAnotherOrderOfAxes) {
   Te te;
   const TeTensor A = te.placeholder("A", {te.integer(176), te.integer(145), te.integer(32)});
   const TeTensor B = te.placeholder("B", {te.integer(32), te.integer(176), te.integer(145)});
@@ -167,12 +167,22 @@ TEST(ChooseSchedule, TakesBlocksOfWhatIsReadInAnotherOrderOfAxes) {
   EXPECT_EQ(te.automatic(),
             R"(fn k(A: float32[176, 145, 32], B: float32[32, 176, 145], C: float32[32, 176, 145]) {
   for j in 0..176 parallel {
-    for i.outer in 0..2 {
-      for k.outer in 0..5 {
+    for k.outer in 0..3 {
+      for i.outer in 0..2 {
+        allocate A.local: float32[1, 1, 1, 16, 64] scope(local)
+        for k.inner.outer in 0..4 {
+          for k.inner.inner in 0..16 unroll {
+            if likely(k.outer*64 + k.inner.outer*16 + k.inner.inner < 145) {
+              for i.inner.inner in 0..16 vectorize {
+                A.local[0, 0, 0, i.inner.inner, k.inner.outer*16 + k.inner.inner] = A[j, k.outer*64 + k.inner.outer*16 + k.inner.inner, i.outer*16 + i.inner.inner]
+              }
+            }
+          }
+        }
         for i.inner in 0..16 {
-          for k.inner in 0..32 vectorize {
-            if likely(k.outer*32 + k.inner < 145) {
-              C[i.outer*16 + i.inner, j, k.outer*32 + k.inner] = A[j, k.outer*32 + k.inner, i.outer*16 + i.inner]*B[i.outer*16 + i.inner, j, k.outer*32 + k.inner]
+          for k.inner in 0..64 vectorize {
+            if likely(k.outer*64 + k.inner < 145) {
+              C[i.outer*16 + i.inner, j, k.outer*64 + k.inner] = A.local[0, 0, 0, i.inner, k.inner]*B[i.outer*16 + i.inner, j, k.outer*64 + k.inner]
             }
           }
         }
@@ -183,30 +193,43 @@ TEST(ChooseSchedule, TakesBlocksOfWhatIsReadInAnotherOrderOfAxes) {
 )");
 }
 
-TEST(ChooseSchedule, TurnsTilesOfATranspose) {
+TEST(ChooseSchedule, TurnsBlocksOfATranspose) {
   Te te;
   const TeTensor A = te.placeholder("A", {te.integer(320), te.integer(160)});
   const TeTensor B = te.compute("B", "i j", {te.integer(160), te.integer(320)},
                                 [&](auto v) { return A(v[1], v[0]); });
   te.arguments({A, B});
   EXPECT_EQ(te.automatic(), R"(fn k(A: float32[320, 160], B: float32[160, 320]) {
-  for j.outer in 0..10 parallel {
-    for i.outer in 0..10 {
-      allocate B.local: float32[16, 32] scope(local)
-      for j.c in 0..32 {
-        for i.c in 0..16 unroll {
-          B.local[i.c, j.c] = A[j.outer*32 + j.c, i.outer*16 + i.c]
+  for j.outer in 0..5 parallel {
+    for i.outer in 0..10 parallel {
+      allocate A.local: float32[1, 1, 16, 64] scope(local)
+      for j.inner.outer in 0..4 {
+        for j.inner.inner in 0..16 unroll {
+          for i.inner.inner in 0..16 vectorize {
+            A.local[0, 0, i.inner.inner, j.inner.outer*16 + j.inner.inner] = A[j.outer*64 + j.inner.outer*16 + j.inner.inner, i.outer*16 + i.inner.inner]
+          }
         }
       }
       for i.inner in 0..16 {
-        for j.inner in 0..32 vectorize {
-          B[i.outer*16 + i.inner, j.outer*32 + j.inner] = B.local[i.inner, j.inner]
+        for j.inner in 0..64 vectorize {
+          B[i.outer*16 + i.inner, j.outer*64 + j.inner] = A.local[0, 0, i.inner, j.inner]
         }
       }
     }
   }
 }
 )");
+}
+
+/// Of halves a square would have 32 registers.
+TEST(ChooseSchedule, TurnsTilesOfSmallElementsInL1) {
+  Te te;
+  const TeTensor A = te.placeholder("A", {te.integer(320), te.integer(160)}, DType::Float16);
+  const TeTensor B = te.compute("B", "i j", {te.integer(160), te.integer(320)},
+                                [&](auto v) { return A(v[1], v[0]); });
+  te.arguments({A, B});
+  const std::string loops = te.automatic();
+  EXPECT_NE(loops.find("allocate B.local: float16[16, "), std::string::npos) << loops;
 }
 
 TEST(ChooseSchedule, RunsSeveralRowsOfAScanAlongThem) {
