@@ -44,7 +44,7 @@ std::string aligned_cpu(const ir::Kernel& kernel, const Target& target,
 
 /// Code is the same for all GPUs of an architecture.
 codegen::CudaOptions cuda_options(const Target& target, const CompileOptions& options) {
-  return {std::string(without_figures(target.arch)), options.strict};
+  return {without_figures(target.arch), options.strict};
 }
 
 std::string aligned_cuda(const ir::Kernel& kernel, const Target& target,

@@ -31,8 +31,7 @@ std::vector<int64_t> units_of(std::span<const int64_t> places, int64_t bytes, in
     for (int64_t each = place / unit; each * unit < place + bytes; ++each)
       units.push_back(each);
   std::ranges::sort(units);
-  const auto rest = std::ranges::unique(units);
-  units.erase(rest.begin(), rest.end());
+  units.erase(std::unique(units.begin(), units.end()), units.end());
   return units;
 }
 

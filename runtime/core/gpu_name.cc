@@ -3,7 +3,7 @@
 #include "runtime/core/gpu_name.h"
 
 #include <charconv>
-#include <ranges>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,6 +37,13 @@ constexpr Known kKnown[] = {
     {"h100-pcie", {114, 2000, 50, 1755}}, {"h200", {132, 4800, 50, 1830}},
     {"rtx4090", {128, 1008, 72, 2520}},
 };
+
+std::vector<std::string_view> names_of_known() {
+  std::vector<std::string_view> names;
+  for (const Known& gpu : kKnown)
+    names.push_back(gpu.name);
+  return names;
+}
 
 /// Whether a part as "sms142" is of the field.
 bool read(std::string_view part, const Field& field, GpuFigures& figures) {
@@ -84,7 +91,7 @@ std::optional<GpuFigures> figures_of(std::string_view arch) {
       fail(ErrorKind::InvalidArgument, "ARCH",
            "{} says {} of a GPU, which is no figure of it; write {}+sms142+gbs864+l2mib96+mhz2520 "
            "(multiprocessors, GB/s from memory, MiB of L2, MHz), or its name: {}",
-           arch, part, plain, fmt::join(kKnown | std::views::transform(&Known::name), ", "));
+           arch, part, plain, fmt::join(names_of_known(), ", "));
     }
   }
   return figures;

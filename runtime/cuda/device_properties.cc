@@ -57,7 +57,7 @@ DeviceProperties properties_of(const DriverApi& api, int index) {
   std::string name(256, '\0');
   check(api, api.device_name(name.data(), static_cast<int>(name.size()), result.handle),
         "read the name of the device");
-  result.name = name.c_str();
+  result.name = name.substr(0, name.find('\0'));
   size_t bytes = 0;
   check(api, api.device_total_memory(&bytes, result.handle), "read how much memory it has");
   result.memory_bytes = static_cast<int64_t>(bytes);
