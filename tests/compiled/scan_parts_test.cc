@@ -1,4 +1,6 @@
 // Scans whose steps run in parts at once on the cores of a CPU.
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include "compiler/language/evaluate/evaluate.h"
@@ -25,6 +27,27 @@ TEST_P(ScanPartsOnCores, AreWhatTheDefinitionSays) {
 
 INSTANTIATE_TEST_SUITE_P(All, ScanPartsOnCores, ::testing::ValuesIn(kScanPartCases),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// No part reads what another one has not looked at.
+TEST(ScanPartsOnCores, RefuseIndicesOutside) {
+  const language::TextKernel text = kernel_of(
+      "kernel k(X: int32[300], I: int32[300]) -> (S: int32[300]) { scan t { S[0] = X[0]  S[t] = "
+      "S[t - 1] + X[I[t]] } schedule cpu { pragma(S.idx, scan_in_parts, 64) } }");
+  const auto with = [&](int32_t index) {
+    std::vector<HostTensor> inputs = {zeros(DType::Int32, {300}), zeros(DType::Int32, {300})};
+    std::memcpy(inputs[1].bytes.data() + 250 * sizeof(int32_t), &index, sizeof index);
+    return run_on_cpu(text.kernel, text.schedules.at(0).second, {}, inputs);
+  };
+  EXPECT_EQ(with(299).size(), 1u);
+  for (const int32_t index : {-1, 300, 1 << 30}) {
+    try {
+      with(index);
+      ADD_FAILURE() << index;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.reason(), "INDEX_OUT_OF_RANGE") << error.message();
+    }
+  }
+}
 
 }  // namespace
 }  // namespace kiln::testing

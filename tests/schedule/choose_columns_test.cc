@@ -221,6 +221,23 @@ TEST(ChooseSchedule, TurnsBlocksOfATranspose) {
 )");
 }
 
+/// A copy in the order of loops has one place, which each iteration reads.
+TEST(ChooseSchedule, TurnsWhatIsReadAtOnePlaceAlone) {
+  const auto loops = [](std::string_view body) {
+    const std::string text =
+        "kernel k(X: float32[300, 300]) -> (Y: float32[300, 299]) { Y[i, j] = " +
+        std::string(body) + " }";
+    const language::Kernel kernel = language::parse_text(text, "test.kiln").at(0).kernel;
+    const Target target{.kind = TargetKind::Llvm};
+    return lowered_text(kernel, choose_schedule(kernel, {}, target, {}), target, {}, "");
+  };
+  EXPECT_NE(loops("X[j, i] * 2.0").find("X.local"), std::string::npos);
+  EXPECT_NE(loops("X[j, i] * X[j, i]").find("X.local"), std::string::npos);
+  for (const char* body : {"X[i, j] + X[j, i]", "X[j, i] + X[j + 1, i]", "X[j, i] * X[j, j]",
+                           "if_then_else(i > 0, X[j, i], 0.0)"})
+    EXPECT_EQ(loops(body).find("X.local"), std::string::npos) << body;
+}
+
 /// Of halves a square would have 32 registers.
 TEST(ChooseSchedule, TurnsTilesOfSmallElementsInL1) {
   Te te;

@@ -209,6 +209,14 @@ TEST(ScanParts, AreChosenForSumsOfFloatsWhereThatIsAskedFor) {
             std::string::npos);
 }
 
+/// A reduction in each step is a stage of its own.
+TEST(ScanParts, LeaveScansWithMoreInAStep) {
+  EXPECT_EQ(chosen("kernel k(X: int32[100000, 8]) -> (S: int32[100000]) { scan t { S[0] = X[0, 0]  "
+                   "S[t] = S[t - 1] + sum[k < 8](X[t, k]) } }")
+                .find("scan_in_parts"),
+            std::string::npos);
+}
+
 TEST(ScanParts, AreChosenForFewColumns) {
   const auto columns = [](std::string_view shape) {
     return fmt::format(

@@ -10,6 +10,7 @@
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
+#include "compiler/schedule/graph/places_of_tensor.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -153,11 +154,13 @@ std::vector<const ir::TensorRead*> turned_reads(const StageGraph& graph, StageId
                                bytes == size_of(stage.types[0]) &&
                                read.stage < graph.kernel->definition.stages.size() &&
                                graph[read.stage].attach.kind == schedule::Attach::Kind::Root;
-      const auto is_same = [&](const ir::TensorRead* other) {
-        return other->stage == read.stage && other->output == read.output;
-      };
-      are_turnable = are_turnable && is_turnable && std::ranges::none_of(found, is_same);
-      found.push_back(&read);
+      const schedule::TensorId tensor{read.stage, read.output};
+      are_turnable =
+          are_turnable && is_turnable && schedule::places_of_tensor(graph, id, tensor).is_one();
+      const bool is_known = std::ranges::any_of(found, [&](const ir::TensorRead* other) {
+        return schedule::TensorId{other->stage, other->output} == tensor;
+      });
+      if (!is_known) found.push_back(&read);
     });
   }
   if (!are_turnable) found.clear();

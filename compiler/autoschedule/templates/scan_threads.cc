@@ -90,7 +90,9 @@ class ScanTimes {
 std::vector<int64_t> lengths_of_parts(const Chooser& chooser, StageId scan) {
   const StageGraph& graph = chooser.graph;
   const auto running = schedule::running_scan(graph, scan);
-  if (!running || !schedule::may_regroup(*running, chooser.options)) return {};
+  if (!running || !schedule::may_regroup(*running, chooser.options) ||
+      schedule::other_in_steps(graph, scan))
+    return {};
   const Stage& update = graph[graph[scan].as_scan.update[0].stage];
   const std::optional<int64_t> columns = constant_extent_of(graph, columns_of(update));
   if (!columns || *columns == 0) return {};

@@ -60,14 +60,14 @@ class Emitter {
   ir::Stmt nest_of(StageId id) {
     return at_stage(graph_, id, [&] {
       ir::Stmt nest = guarded(Walk{id, plan_.nests[id]}, 0);
-      if (graph_[id].kind == Stage::Kind::Scan) return steps_of(id, std::move(nest));
+      if (graph_[id].kind == Stage::Kind::Scan) return scan_of(id, std::move(nest));
       if (graph_[id].kind != Stage::Kind::Scatter) return nest;
       return ir::Block::make({nest_of(graph_[id].as_scatter.base.stage), std::move(nest)});
     });
   }
 
-  /// The steps of a scan, in parts where a step asks for that and there is more than one.
-  ir::Stmt steps_of(StageId id, ir::Stmt nest) const {
+  /// The loops of a scan, in parts where a step asks for that and there is more than one.
+  ir::Stmt scan_of(StageId id, ir::Stmt nest) const {
     const ScanParts& scan = graph_[id].as_scan;
     if (scan.steps_in_part == 0) return nest;
     const Loop& time = plan_.nests[id].loops[loop_of_axis(plan_.nests[id], scan.time)];

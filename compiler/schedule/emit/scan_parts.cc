@@ -44,9 +44,24 @@ constexpr int64_t kVectorBytes = 16;  // that a thread moves at once
 /// The loops around time and what stands before it, from the loops of a scan.
 struct Found {
   std::vector<Stmt> around;  // loops and guards, outermost first
-  std::vector<Stmt> before;
+  std::vector<Stmt> before;  // the initial step
+  std::vector<Stmt> checks;  // of the elements of all steps
   const For* time = nullptr;
 };
+
+bool has_checks(const Stmt& stmt) {
+  class Find : public Visitor {
+   public:
+    bool found = false;
+
+   private:
+    using Visitor::visit;
+    void visit(const Check&) override { found = true; }
+  };
+  Find find;
+  find(stmt);
+  return find.found;
+}
 
 void find_time(const Stmt& stmt, const VarRef& time, Found& found) {
   if (const auto* loop = as<For>(stmt)) {
@@ -63,7 +78,8 @@ void find_time(const Stmt& stmt, const VarRef& time, Found& found) {
   }
   const auto* block = as<Block>(stmt);
   KILN_CHECK(block != nullptr && !block->body.empty());
-  found.before.insert(found.before.end(), block->body.begin(), block->body.end() - 1);
+  for (auto each = block->body.begin(); each + 1 != block->body.end(); ++each)
+    (has_checks(*each) ? found.checks : found.before).push_back(*each);
   find_time(block->body.back(), time, found);
 }
 
@@ -146,8 +162,11 @@ class Parts {
   }
 
   Stmt write() const {
-    return Allocate::make(sums_,
-                          Allocate::make(before_, Block::make({sums(), starts(), all_steps()})));
+    const Stmt parts = Block::make({sums(), starts(), all_steps()});
+    const Stmt all = Allocate::make(sums_, Allocate::make(before_, parts));
+    // No part may read an element before all of them are looked at.
+    if (found_.checks.empty()) return all;
+    return Block::make({around(Block::make(found_.checks)), all});
   }
 
  private:

@@ -72,6 +72,16 @@ std::optional<RunningScan> running_scan(const StageGraph& graph, StageId id) {
   return RunningScan{step->op, update.types[0]};
 }
 
+std::optional<StageId> other_in_steps(const StageGraph& graph, StageId scan) {
+  const StageId update = graph[scan].as_scan.update[0].stage;
+  for (const StageId id : graph.order) {
+    const Attach& attach = graph[id].attach;
+    if (!graph[id].is_live || attach.kind != Attach::Kind::At) continue;
+    if ((attach.stage == scan && id != update) || attach.stage == update) return id;
+  }
+  return std::nullopt;
+}
+
 bool may_regroup(const RunningScan& scan, const CompileOptions& options) {
   if (!is_float(scan.type)) return true;
   if (scan.op == Operator::Min || scan.op == Operator::Max) return !options.strict;

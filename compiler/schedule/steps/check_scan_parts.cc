@@ -45,14 +45,10 @@ void check_nests(const StageGraph& graph, const NestPlan& plan, StageId scan) {
   if (stage.loops.leaves.size() != 1 || time.annotated_by >= 0)
     refuse(graph, scan, "other steps say how {} runs; leave them out", time.name);
   const StageId update = stage.as_scan.update[0].stage;
-  for (const StageId id : graph.order) {
-    const Attach& attach = graph[id].attach;
-    if (!graph[id].is_live || attach.kind != Attach::Kind::At) continue;
-    if ((attach.stage == scan && id != update) || attach.stage == update) {
-      refuse(graph, scan,
-             "{} is computed in each of them; compute_inline it, or leave out the pragma",
-             graph[id].name);
-    }
+  if (const std::optional<StageId> other = other_in_steps(graph, scan)) {
+    refuse(graph, scan,
+           "{} is computed in each of them; compute_inline it, or leave out the pragma",
+           graph[*other].name);
   }
   size_t blocks = 0;
   size_t threads = 0;

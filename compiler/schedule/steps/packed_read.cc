@@ -9,56 +9,12 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/schedule/bounds/axis_arithmetic.h"
+#include "compiler/schedule/graph/places_of_tensor.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/steps/new_stage.h"
 
 namespace kiln::schedule {
 namespace {
-
-class CollectReads : public ir::Visitor {
- public:
-  explicit CollectReads(TensorId tensor) : tensor_(tensor) {}
-  std::vector<ir::Expr> reads;
-  bool in_branch = false;  // some read happens only where a condition holds
-  bool in_start = false;   // or before the loops of a reduction
-
- private:
-  using Visitor::visit;
-
-  void visit(const ir::TensorRead& read) override {
-    if (TensorId{read.stage, read.output} == tensor_) {
-      in_branch = in_branch || branches_ > 0;
-      in_start = in_start || starts_ > 0;
-      const bool is_known = std::ranges::any_of(
-          reads, [&](const ir::Expr& other) { return ir::equal_trees(other, &read); });
-      if (!is_known) reads.push_back(&read);
-    }
-    Visitor::visit(read);
-  }
-  void visit(const ir::Call& call) override {
-    if (call.op != language::Operator::IfThenElse) return Visitor::visit(call);
-    (*this)(call.args[0]);
-    ++branches_;
-    (*this)(call.args[1]);
-    (*this)(call.args[2]);
-    --branches_;
-  }
-  void visit(const ir::Reduce& reduce) override {
-    branches_ += reduce.condition ? 1 : 0;
-    for (const ir::Expr& source : reduce.sources)
-      (*this)(source);
-    if (reduce.condition) (*this)(reduce.condition);
-    branches_ -= reduce.condition ? 1 : 0;
-    ++starts_;
-    for (const ir::Expr& start : reduce.init)
-      (*this)(start);
-    --starts_;
-  }
-
-  const TensorId tensor_;
-  int branches_ = 0;
-  int starts_ = 0;
-};
 
 template <typename... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
@@ -67,31 +23,29 @@ template <typename... Args>
 
 /// The one read of the tensor in the loops of a stage.
 const ir::TensorRead& only_read(const StageGraph& graph, StageId reader, TensorId tensor) {
-  CollectReads walk(tensor);
-  for (const ir::Expr& body : graph[reader].bodies)
-    walk(body);
+  const PlacesOfTensor found = places_of_tensor(graph, reader, tensor);
   const std::string name = graph.tensor_name(tensor);
-  if (walk.reads.empty()) {
+  if (found.reads.empty()) {
     fail(ErrorKind::InvalidArgument, "CACHE_READ", "{} does not read {} in these loops",
          graph[reader].name, name);
   }
-  if (walk.reads.size() > 1) {
+  if (found.reads.size() > 1) {
     refuse(
         "{} reads {} at {} places; a copy in the order of loops has one element for each "
         "iteration",
-        graph[reader].name, name, walk.reads.size());
+        graph[reader].name, name, found.reads.size());
   }
-  if (walk.in_start) {
+  if (found.in_start) {
     refuse("{} reads {} where its reduction starts, before the loops that a layout is the order of",
            graph[reader].name, name);
   }
-  if (walk.in_branch) {
+  if (found.in_branch) {
     refuse(
         "{} reads {} only where a condition holds; a copy in the order of loops reads it in all "
         "iterations",
         graph[reader].name, name);
   }
-  return *ir::as<ir::TensorRead>(walk.reads[0]);
+  return *ir::as<ir::TensorRead>(found.reads[0]);
 }
 
 /// The loops of the reader as dimensions of the copy, and what it reads in their terms.
