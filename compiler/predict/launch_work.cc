@@ -27,6 +27,10 @@ using autoschedule::kLoadsUnderWay;
 
 constexpr int64_t kVectorBytes = autoschedule::kVectorBytesOfThread;
 constexpr int64_t kMatricesOfLoad = 4;
+// Of a thread, beside what it has in buffers: addresses, counters and elements on their way
+// (estimated: sm_90's code has 6 to 30), and the most that it can have.
+constexpr int64_t kOtherRegisters = 24;
+constexpr int64_t kMostRegisters = 255;
 constexpr double kSectorBytes = 32;  // that come from L2 for a byte of them
 // Of an operation that the next one waits for: estimated. Barriers are not counted. Of a short loop
 // all loads are under way at once.
@@ -65,6 +69,7 @@ class Launch : public LaunchWork {
       if (!goes_on) break;
       at = &at->inner[0];
     }
+    registers = std::min(nest.words_of_thread + kOtherRegisters, kMostRegisters);
     work = at->kind == LoopKind::ThreadIndex ? of_body(*at) : of(*at);
   }
 

@@ -52,6 +52,7 @@ struct LaunchWork {
   double threads = 1;  // of a block
   ThreadWork work;
   double memory_bytes = 0;  // of the buffers in memory that it touches
+  int64_t registers = 0;    // of a thread, estimated
 };
 
 /// How the threads of a warp meet in one access of memory, or in one load of matrices.

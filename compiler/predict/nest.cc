@@ -114,12 +114,14 @@ class Reader : public Visitor {
     const double extent =
         static_cast<double>(std::max<int64_t>(numbers_(loop.extent).value_or(1), 0));
     if (extent == 0) return;
-    if (loop.loop_kind == LoopKind::ThreadIndex) axes_.push_back(&loop);
     Nest nest;
     if (multiply_matrices(loop, nest)) {
       at_->inner.push_back(std::move(nest));
       return;
     }
+    const bool is_launch = loop.loop_kind == LoopKind::ThreadIndex && axes_.empty();
+    if (is_launch) most_words_ = 0;
+    if (loop.loop_kind == LoopKind::ThreadIndex) axes_.push_back(&loop);
     nest.extent = extent;
     nest.kind = loop.loop_kind;
     nest.thread = loop.thread;
@@ -133,6 +135,7 @@ class Reader : public Visitor {
     finish(nest);
     loops_.pop_back();
     if (loop.loop_kind == LoopKind::ThreadIndex) axes_.pop_back();
+    if (is_launch) nest.words_of_thread = most_words_;
     at_ = outer;
     updates_ = std::move(outer_updates);
     loaded_ = std::move(outer_loaded);
@@ -140,12 +143,23 @@ class Reader : public Visitor {
     at_->inner.push_back(std::move(nest));
   }
 
+  /// What a thread has of its own, while it has it.
+  void visit(const Allocate& node) override {
+    const int64_t words = node.buffer->scope == Scope::Local
+                              ? static_cast<int64_t>(bytes_of(*node.buffer) + 3) / 4
+                              : 0;
+    words_ += words;
+    most_words_ = std::max(most_words_, words_);
+    Visitor::visit(node);
+    words_ -= words;
+  }
+
   static MatrixLoads loads_of(const analysis::MatrixFactor& factor, int64_t count) {
     return {factor.buffer, count, factor.row * size_of(factor.buffer->type)};
   }
 
   /// Fills the nest of a loop that is a product of matrices.
-  bool multiply_matrices(const For& loop, Nest& nest) const {
+  bool multiply_matrices(const For& loop, Nest& nest) {
     if (!has_matrices_ || axes_.empty()) return false;
     const auto product = analysis::find_matrix_product(loop, axes_);
     if (!product) return false;
@@ -158,6 +172,9 @@ class Reader : public Visitor {
         .loads = {loads_of(product->rows, rows), loads_of(product->columns, columns / 2)},
         .products = kMatrixRows * kMatrixColumns * *as_const_int(loop.extent),
         .element_bytes = size_of(type)};
+    // A thread's part of a fragment of 16 rows is four words, of 8 columns two; the next step's are
+    // loaded while this one's are multiplied.
+    most_words_ = std::max(most_words_, words_ + 2 * (rows * 4 + columns * 2));
     return true;
   }
 
@@ -417,6 +434,8 @@ class Reader : public Visitor {
   const HasMatrices& has_matrices_;
   Numbers numbers_;
   std::unordered_set<BufferRef> registers_;
+  int64_t words_ = 0;  // of a thread's own, at this place
+  int64_t most_words_ = 0;
   std::vector<const For*> axes_;  // of threads
   std::vector<VarRef> loops_;
   std::unordered_map<BufferRef, std::unordered_map<int64_t, Chain>> updates_;

@@ -66,6 +66,9 @@ struct Nest {
   double unit_cycles = 0;      // of the matrix unit, for one iteration
   Matrices matrices;
   Chain chain;  // the longest, of what stands directly in it
+  // Of the outermost loop over threads: the most words of 4 bytes that a thread has of its own at
+  // once, in buffers and in fragments of matrices.
+  int64_t words_of_thread = 0;
   std::vector<Nest> inner;
 };
 

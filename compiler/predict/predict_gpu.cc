@@ -79,7 +79,7 @@ class Gpu {
     const double memory =
         stays ? 0 : launch.memory_bytes / (machine_.memory_bytes * multiprocessors);
     const double latency =
-        std::max(work.waits, work.load_waits) * std::ceil(blocks / at_once(launch.threads, facts));
+        std::max(work.waits, work.load_waits) * std::ceil(blocks / at_once(launch, facts));
     sums.multiply_adds += times * multiply_adds;
     sums.tensor_cores += times * tensor_cores;
     sums.issue += times * issue;
@@ -128,11 +128,14 @@ class Gpu {
     return facts.shared_cycles * multiplications(work, facts) + spilled;
   }
 
-  /// Blocks of so many threads on a multiprocessor.
-  double at_once(double threads, const LaunchFacts& facts) const {
+  /// Blocks of a launch on a multiprocessor, by their threads and by their registers.
+  double at_once(const LaunchWork& launch, const LaunchFacts& facts) const {
     if (facts.blocks_at_once > 0) return static_cast<double>(facts.blocks_at_once);
-    return std::clamp(std::floor(static_cast<double>(arch_.threads) / std::max(threads, 1.0)), 1.0,
-                      static_cast<double>(arch_.blocks));
+    const double threads = std::max(launch.threads, 1.0);
+    const double registers = threads * static_cast<double>(std::max<int64_t>(launch.registers, 1));
+    const double fit = std::min(static_cast<double>(arch_.threads) / threads,
+                                static_cast<double>(arch_.registers) / registers);
+    return std::clamp(std::floor(fit), 1.0, static_cast<double>(arch_.blocks));
   }
 
   const autoschedule::GpuMachine& machine_;

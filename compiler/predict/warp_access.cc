@@ -63,8 +63,9 @@ std::vector<int64_t> places_of(const Touch& touch, const ThreadLoops& threads) {
     int64_t rest = thread;
     for (const ThreadLoop& loop : threads) {
       const int64_t stride = loop.depth < touch.strides.size() ? touch.strides[loop.depth] : 0;
-      element += rest % loop.extent * stride;
-      rest /= loop.extent;
+      const int64_t extent = std::max<int64_t>(loop.extent, 1);
+      element += rest % extent * stride;
+      rest /= extent;
     }
     places.push_back(element * touch.element_bytes);
   }
