@@ -3,11 +3,49 @@
 #include "compiler/autoschedule/recognise/chooser.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
 
 namespace kiln::autoschedule {
+namespace {
+
+// From four double registers on, one masked vector at the end of a line is little of it.
+constexpr int64_t kFewVectors = 4;
+
+/// Looks for functions like exp in a stage and in those that are computed inline for it. Such are
+/// the operators that are not exact: each is a chain of operations.
+class FindFunctions : public ir::Visitor {
+ public:
+  FindFunctions(const StageGraph& graph, StageId stage) : graph_(graph) { enter(stage); }
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+
+  void enter(StageId stage) {
+    if (!entered_.insert(stage).second) return;
+    for (const ir::Expr& body : graph_[stage].bodies)
+      (*this)(body);
+  }
+
+  void visit(const ir::Call& call) override {
+    found = found || language::row_of(call.op).accuracy != "exact";
+    Visitor::visit(call);
+  }
+
+  void visit(const ir::TensorRead& read) override {
+    if (graph_[read.stage].attach.kind == schedule::Attach::Kind::Inline) enter(read.stage);
+    Visitor::visit(read);
+  }
+
+  const StageGraph& graph_;
+  std::unordered_set<StageId> entered_;
+};
+
+}  // namespace
 
 std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis) {
   return ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
@@ -45,13 +83,20 @@ std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, Axi
 }
 
 std::optional<int64_t> line_factor(const StageGraph& graph, StageId id, AxisId line) {
-  // From four double registers on, one masked vector at the end of a line is little of it.
-  constexpr int64_t kFewVectors = 4;
   const std::optional<int64_t> two = vector_factor(graph, id, line, kVectorBytes);
   const std::optional<int64_t> one = vector_factor(graph, id, line, kVectorBytes / 2);
   const std::optional<int64_t> extent = constant_extent(graph, line);
   const bool is_short = extent && two && *extent < kFewVectors * *two;
   return is_short && *extent % *two > *one ? one : two;
+}
+
+std::optional<int64_t> element_factor(const Chooser& chooser, StageId id, AxisId line) {
+  const std::optional<int64_t> lanes = line_factor(chooser.graph, id, line);
+  const int64_t more = register_lanes(chooser, id) * chooser.machine.chained_vectors;
+  if (!lanes || more <= *lanes || !FindFunctions(chooser.graph, id).found) return lanes;
+  const std::optional<int64_t> extent = constant_extent(chooser.graph, line);
+  const bool fits = !extent || *extent >= kFewVectors * more || *extent % more == 0;
+  return fits ? more : *lanes;
 }
 
 }  // namespace kiln::autoschedule

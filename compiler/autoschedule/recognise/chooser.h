@@ -35,6 +35,10 @@ std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, Axi
 /// is left goes in several pieces, and masks are made for each.
 std::optional<int64_t> line_factor(const StageGraph& graph, StageId stage, AxisId line);
 
+/// Lanes of a stage that reduces nothing, element by element along a line: those of line_factor, or
+/// more where its functions are chains that need them and the line is long or a multiple.
+std::optional<int64_t> element_factor(const Chooser& chooser, StageId stage, AxisId line);
+
 constexpr int64_t kVectorBytes = 128;  // two or four registers, so that latencies overlap
 
 }  // namespace kiln::autoschedule

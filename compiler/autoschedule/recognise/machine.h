@@ -19,6 +19,9 @@ struct Machine {
   double operations = 2;  // vector instructions of any kind that begin each cycle
   double latency = 4;
   double loads = 2;
+  // Vectors side by side that keep a core busy where each operation waits for the one before, as in
+  // functions like exp. A core with more ports than that waits.
+  int64_t chained_vectors = 2;
   // Bytes of the caches of one core.
   int64_t l1_bytes = 48 * 1024;
   int64_t l2_bytes = 2048 * 1024;

@@ -226,7 +226,7 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
   const std::vector<AxisId> columns = columns_of(stage);
   if (columns.empty()) return {};
   const AxisId last = columns.back();
-  const std::optional<int64_t> factor = line_factor(graph, id, last);
+  const std::optional<int64_t> factor = element_factor(chooser, id, last);
   // A reduction for each element stands in the innermost loop, and has the vectors.
   const bool has_vectors = factor && !has_indirect_reads(stage) && !has_time_last(stage) &&
                            !is_used_inside(graph, id, last);

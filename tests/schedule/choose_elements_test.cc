@@ -1,0 +1,53 @@
+/// Automatic schedules of stages that compute element by element.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "tests/support/kernels.h"
+
+namespace kiln::testing {
+namespace {
+
+/// Whether the elements of a kernel, whose output is Y along i, are split into vectors of so many.
+void expect_lanes(int lanes, std::string_view text, const std::string& arch) {
+  const language::Kernel kernel = kernel_of(text).kernel;
+  const Target target{.kind = TargetKind::Llvm, .arch = arch};
+  const std::string steps =
+      language::print_schedule(kernel, "cpu", choose_schedule(kernel, {}, target, {}));
+  EXPECT_NE(steps.find(fmt::format("split(Y.i, factor={})", lanes)), std::string::npos)
+      << arch << '\n'
+      << text << steps;
+}
+
+std::string of_line(std::string_view value, std::string_view extent = "n") {
+  return fmt::format("kernel k(X: float32[{0}]) -> (Y: float32[{0}]) {{ Y[i] = {1} }}\n", extent,
+                     value);
+}
+
+/// What functions compute is a chain, of which a Zen 5 has place for four vectors.
+TEST(ChooseElements, GivesChainsMoreVectorsWhereTheCoreHasPlace) {
+  expect_lanes(64, of_line("exp(X[i])"), "znver5");
+  expect_lanes(64, of_line("1.0 / (1.0 + exp(-X[i]))", "100000"), "znver5");
+  expect_lanes(64, of_line("tanh(X[i])", "192"), "znver5");
+  for (const char* arch : {"sapphirerapids", "znver4", "x86-64-v3"})
+    expect_lanes(32, of_line("exp(X[i])"), arch);
+}
+
+TEST(ChooseElements, GivesNoMoreVectorsToWhatIsShortOrNoChain) {
+  expect_lanes(32, of_line("max(X[i] * 2.0 + 1.0, 0.0)"), "znver5");
+  expect_lanes(32, of_line("sqrt(X[i])"), "znver5");
+  expect_lanes(32, of_line("exp(X[i])", "200"), "znver5");
+}
+
+TEST(ChooseElements, FindsFunctionsInWhatIsComputedInline) {
+  expect_lanes(64,
+               "kernel k(X: float32[n]) -> (Y: float32[n]) {\n"
+               "  T: float32[n]\n"
+               "  T[i] = exp(X[i])\n"
+               "  Y[i] = T[i] + 1.0\n"
+               "}\n",
+               "znver5");
+}
+
+}  // namespace
+}  // namespace kiln::testing
