@@ -14,6 +14,7 @@
 #include "compiler/lower.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/golden.h"
+#include "tests/support/needs_nvrtc.h"
 
 namespace kiln::codegen {
 namespace {
@@ -183,18 +184,8 @@ TEST(CudaPrelude, HoldsOnlyWhatIsCalledAndWhatThatCalls) {
   EXPECT_NE(text.find("void kiln_fire("), std::string::npos);
 }
 
-/// Tests that really compile; skipped, saying why, where NVRTC is not installed.
-class CudaArtifact : public ::testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      describe_nvrtc();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Unavailable) throw;
-      GTEST_SKIP() << error.what();
-    }
-  }
-};
+/// Tests that really compile.
+class CudaArtifact : public testing::NeedsNvrtc<> {};
 
 TEST_F(CudaArtifact, HasCodeAndLaunchesForBothLayouts) {
   const ir::Kernel compact = lowered(kScan);

@@ -11,6 +11,7 @@
 #include "tests/support/cuda_text.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
+#include "tests/support/needs_nvrtc.h"
 
 namespace kiln::testing {
 namespace {
@@ -405,18 +406,7 @@ TEST(MatrixTiles, OfBytesServeStrictKernelsToo) {
   EXPECT_EQ(sketches_of(rounded, "sm_90")[0], "a tile a block, 4 x 4 a thread");
 }
 
-/// Skips the test, saying why, where NVRTC is not installed.
-class MatrixCode : public ::testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      codegen::describe_nvrtc();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Unavailable) throw;
-      GTEST_SKIP() << error.what();
-    }
-  }
-};
+class MatrixCode : public NeedsNvrtc<> {};
 
 TEST_F(MatrixCode, IsCompiledForEachArchitectureWithoutSpills) {
   const language::TextKernel text = kernel_of(square(4096));

@@ -11,6 +11,7 @@
 #include "compiler/codegen/main_loop.h"
 #include "compiler/codegen/nvrtc_library.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/needs_nvrtc.h"
 
 #if __has_include(<nvrtc.h>)
 #include <nvrtc.h>
@@ -34,18 +35,7 @@ extern "C" __global__ void twice(float* x, long long n) {
 }
 )";
 
-/// Skips the test, saying why, where NVRTC is not installed.
-class Nvrtc : public ::testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      describe_nvrtc();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Unavailable) throw;
-      GTEST_SKIP() << error.what();
-    }
-  }
-};
+class Nvrtc : public testing::NeedsNvrtc<> {};
 
 /// Its files among those that this process has mapped.
 bool is_mapped() {

@@ -14,6 +14,7 @@
 #include "compiler/lower.h"
 #include "compiler/predict/launch_work.h"
 #include "tests/support/kernels.h"
+#include "tests/support/needs_nvrtc.h"
 
 namespace kiln::testing {
 namespace {
@@ -62,17 +63,7 @@ const Case kCases[] = {
      "S[t, i] = S[t - 1, i] + X[t, i] } }"},
 };
 
-class PredictedCounts : public ::testing::TestWithParam<Case> {
- protected:
-  void SetUp() override {
-    try {
-      codegen::describe_nvrtc();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Unavailable) throw;
-      GTEST_SKIP() << error.what();
-    }
-  }
-};
+class PredictedCounts : public NeedsNvrtc<::testing::TestWithParam<Case>> {};
 
 TEST_P(PredictedCounts, AreThoseOfTheCode) {
   const language::Kernel kernel = kernel_of(GetParam().text).kernel;

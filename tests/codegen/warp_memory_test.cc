@@ -9,23 +9,13 @@
 #include "tests/support/cuda_text.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
+#include "tests/support/needs_nvrtc.h"
 #include "tests/support/warp_kernels.h"
 
 namespace kiln::codegen {
 namespace {
 
-/// Skips the test, saying why, where NVRTC is not installed.
-class WarpMemoryByNvrtc : public ::testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      describe_nvrtc();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Unavailable) throw;
-      GTEST_SKIP() << error.what();
-    }
-  }
-};
+class WarpMemoryByNvrtc : public testing::NeedsNvrtc<> {};
 
 void expect_registers_alone(const ir::Kernel& loops, std::string_view arch, size_t shuffles) {
   const std::string source = testing::source_of(loops);
