@@ -31,7 +31,6 @@ constexpr int64_t kMatricesOfLoad = 4;
 // (estimated: sm_90's code has 6 to 30), and the most that it can have.
 constexpr int64_t kOtherRegisters = 24;
 constexpr int64_t kMostRegisters = 255;
-constexpr double kSectorBytes = 32;  // that come from L2 for a byte of them
 // Of an operation that the next one waits for: estimated. Barriers are not counted. Of a short loop
 // all loads are under way at once.
 constexpr double kOperationCycles = 4;
@@ -180,7 +179,9 @@ class Launch : public LaunchWork {
   /// as those of a window that slides do: L1 has it.
   double share_of_its_own(const Touch& touch, const std::vector<Touch>& all) const {
     const double across = stride_of_threads(touch);
-    if (across == 0 || across * static_cast<double>(touch.element_bytes) > kSectorBytes) return 1;
+    if (across == 0 ||
+        across * static_cast<double>(touch.element_bytes) > static_cast<double>(kSectorBytes))
+      return 1;
     const double length =
         across * static_cast<double>(threads_[0].extent - 1) + static_cast<double>(touch.lanes);
     double nearest = length;
@@ -206,7 +207,7 @@ class Launch : public LaunchWork {
       return;
     }
     if (touched_.insert(touch.buffer.get()).second) memory_bytes += touch.buffer_bytes;
-    work.global_bytes += share * static_cast<double>(takes.sectors) * kSectorBytes;
+    work.global_bytes += share * static_cast<double>(takes.sectors * kSectorBytes);
   }
 
   void note(AccessRow row) {

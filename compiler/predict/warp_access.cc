@@ -20,8 +20,7 @@ namespace {
 using autoschedule::kBankBytes;
 using autoschedule::kBanks;
 
-constexpr int64_t kThreads = 32;
-constexpr int64_t kSector = 32;
+constexpr int64_t kThreads = ir::kWarp;
 constexpr int64_t kBytesAtOnce = kBanks * kBankBytes;
 
 /// The units of so many bytes that accesses at these places touch, each once.
@@ -84,7 +83,7 @@ WarpAccess warp_access(const Touch& touch, const ThreadLoops& threads) {
   const int64_t bytes = touch.element_bytes * touch.lanes;
   WarpAccess access;
   add_wavefronts(places, bytes, access);
-  access.sectors = static_cast<int64_t>(units_of(places, bytes, kSector).size());
+  access.sectors = static_cast<int64_t>(units_of(places, bytes, kSectorBytes).size());
   return access;
 }
 

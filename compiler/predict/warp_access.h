@@ -9,6 +9,9 @@
 
 namespace kiln::predict {
 
+/// What comes from L2 for a byte of it.
+constexpr int64_t kSectorBytes = 32;
+
 /// Loops over threadIdx.x, .y and .z around an access: which of the loops around it each is, and
 /// how many threads it has.
 struct ThreadLoop {

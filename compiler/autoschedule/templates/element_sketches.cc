@@ -244,12 +244,12 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
   const std::optional<AxisId> across = axis_across(graph, id);
   const bool is_large_tile = across && constant_extent(graph, *across).value_or(16) >= 16 &&
                              constant_extent(graph, last).value_or(32) >= 32;
-  const bool is_of_definition = id < graph.kernel->definition.stages.size();
+  const bool may_be_tiles = may_be_parallel && has_vectors && is_large_tile &&
+                            id < graph.kernel->definition.stages.size();
   std::vector<const ir::TensorRead*> turned;
-  if (may_be_parallel && has_vectors && is_large_tile && is_of_definition && inside.empty())
-    turned = turned_reads(graph, id, *across);
+  if (may_be_tiles && inside.empty()) turned = turned_reads(graph, id, *across);
   const int64_t lanes = register_lanes(chooser, id);
-  if (may_be_parallel && has_vectors && is_large_tile && is_copy(stage) && is_of_definition) {
+  if (may_be_tiles && is_copy(stage)) {
     Sketch transposed{
         .name = "transposed tiles",
         .parameters = {tile_parameter(graph, "rows", *across, {8, 16, 32}, 16),

@@ -9,9 +9,8 @@
 // Of a GPU that is there its driver says how many multiprocessors it has, and how fast it and its
 // memory are.
 //
-//   sm_90                           ->  132 multiprocessors of 128 lanes, 24 bytes a cycle from L2
-//   each sm_89+sms142+gbs864+l2mib96+..  ->  an L40S: lanes and bytes from L2 of an L4's
-//   multiprocessors
+//   sm_90                        ->  132 multiprocessors of 128 lanes and 24 bytes a cycle from L2
+//   sm_89+sms142+gbs864+l2mib96  ->  142 of an L4's, with memory and L2 of an L40S
 #include "compiler/autoschedule/templates/gpu_machine.h"
 
 #include <cmath>

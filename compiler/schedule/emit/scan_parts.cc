@@ -49,17 +49,27 @@ struct Found {
   const For* time = nullptr;
 };
 
-bool has_checks(const Stmt& stmt) {
-  class Find : public Visitor {
-   public:
-    bool found = false;
+/// Looks for a node of one kind of which something holds.
+template <typename Node>
+class Find : public Visitor {
+ public:
+  explicit Find(std::function<bool(const Node&)> is) : is_(std::move(is)) {}
+  bool found = false;
 
-   private:
-    using Visitor::visit;
-    void visit(const Check&) override { found = true; }
-  };
-  Find find;
-  find(stmt);
+ private:
+  using Visitor::visit;
+  void visit(const Node& node) override {
+    found = found || is_(node);
+    Visitor::visit(node);
+  }
+  const std::function<bool(const Node&)> is_;
+};
+
+template <typename Node>
+bool has(
+    const auto& root, std::function<bool(const Node&)> is = [](const Node&) { return true; }) {
+  Find<Node> find(std::move(is));
+  find(root);
   return find.found;
 }
 
@@ -79,7 +89,7 @@ void find_time(const Stmt& stmt, const VarRef& time, Found& found) {
   const auto* block = as<Block>(stmt);
   KILN_CHECK(block != nullptr && !block->body.empty());
   for (auto each = block->body.begin(); each + 1 != block->body.end(); ++each)
-    (has_checks(*each) ? found.checks : found.before).push_back(*each);
+    (has<Check>(*each) ? found.checks : found.before).push_back(*each);
   find_time(block->body.back(), time, found);
 }
 
@@ -96,31 +106,10 @@ class FindStore : public Visitor {
   }
 };
 
-class FindLoops : public Visitor {
- public:
-  bool found = false;
-
- private:
-  using Visitor::visit;
-  void visit(const For&) override { found = true; }
-};
-
 /// Whether a value may be one of several, of which others may not be there to be loaded.
 bool may_choose(const Expr& value) {
-  class Find : public Visitor {
-   public:
-    bool found = false;
-
-   private:
-    using Visitor::visit;
-    void visit(const Call& call) override {
-      found = found || call.op == language::Operator::IfThenElse;
-      Visitor::visit(call);
-    }
-  };
-  Find find;
-  find(value);
-  return find.found;
+  return has<Call>(value,
+                   [](const Call& call) { return call.op == language::Operator::IfThenElse; });
 }
 
 /// A step with another store; without its checks, where its elements are looked at elsewhere.
@@ -209,9 +198,7 @@ class Parts {
   /// elements before that.
   bool has_groups() const {
     if (!traits_of(target_).has_threads || steps_ % kGroup != 0) return false;
-    FindLoops find;
-    find(time_.body);
-    return !find.found;
+    return !has<For>(time_.body);
   }
 
   /// What the steps of a part add up to, in groups.
