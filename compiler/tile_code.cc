@@ -21,6 +21,7 @@
 #include "compiler/tile/attention.h"
 #include "compiler/tile/bytecode.h"
 #include "compiler/tile/contraction.h"
+#include "compiler/tile/contraction_form.h"
 #include "compiler/tile/form_error.h"
 #include "compiler/tile/text.h"
 #include "runtime/core/error.h"
@@ -28,8 +29,6 @@
 
 namespace kiln {
 namespace {
-
-constexpr const char* kEntry = "kiln_tile_0";
 
 using tile::refuse_form;
 
@@ -74,9 +73,9 @@ std::string kind_of(const tile::Program& program) {
   KILN_CHECK(false);
 }
 
-/// A kernel as a program on tiles, by how many warps a block of it is run, and what it is.
+/// A kernel on tiles, by how many warps a block of its last program is run, and what it is.
 struct Tiled {
-  tile::Program program;
+  tile::Sequence sequence;
   int warps = 0;
   std::string what;
   int64_t most_spilled = 0;  // bytes of a thread that are no worse than CUDA C
@@ -86,7 +85,7 @@ std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::st
   constexpr int64_t kMostSpilled = 256;  // CUDA C moves each score through memory four times
   std::vector<Tiled> tiled;
   for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
-    tiled.push_back({tile::attention(kernel, shape), shape.warps,
+    tiled.push_back({tile::alone(tile::attention(kernel, shape)), shape.warps,
                      fmt::format("attention, whose scores are not stored: {} queries a block, {} "
                                  "keys at once",
                                  shape.queries, shape.keys),
@@ -95,19 +94,58 @@ std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::st
   return tiled;
 }
 
+std::string_view text_of_copies(const tile::ContractionForm& form) {
+  if (form.copies().empty()) return "";
+  return form.copies().size() == 1
+             ? ", from a copy of one factor whose rows tensor cores can read"
+             : ", from copies of both factors whose rows tensor cores can read";
+}
+
+/// Of a guess at what the call brings.
+double predicted_seconds(const tile::Sequence& sequence, const std::string& arch) {
+  constexpr int64_t kGuess = 4096;
+  const std::vector<int64_t> sizes(sequence.last().sizes.size(), kGuess);
+  return predict::predict_tiles(sequence, sizes, autoschedule::gpu_machine(arch)).seconds();
+}
+
+/// The one that is predicted to take less time, of those that rows are copied of without threads.
+tile::ContractionForm chosen_form(const language::Kernel& kernel, const std::string& arch) {
+  std::optional<tile::ContractionForm> chosen;
+  double least = 0;
+  std::string why;
+  for (tile::ContractionForm& form : tile::contraction_forms(kernel, arch)) {
+    try {
+      const tile::Sequence sequence = form.sequence(form.shapes()[0]);
+      why = tile::unaligned_rows(sequence.last());
+      if (!why.empty()) continue;
+      const double seconds = predicted_seconds(sequence, arch);
+      if (chosen && seconds >= least) continue;
+      chosen = std::move(form);
+      least = seconds;
+    } catch (const Error& error) {
+      if (error.reason() != "TILE_FORM") throw;
+      why = error.message();
+    }
+  }
+  if (!chosen) refuse_form("{}", why);
+  return std::move(*chosen);
+}
+
 std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
   if (std::ranges::count(tile::product_architectures(), arch) == 0)
     refuse_form("Tile IR is used for {}, not for {}",
                 fmt::join(tile::product_architectures(), ", "), arch);
   constexpr size_t kMostTried = 2;
+  const tile::ContractionForm form = chosen_form(kernel, arch);
   std::vector<Tiled> tiled;
-  for (const tile::BlockShape& shape : tile::block_shapes(kernel)) {
+  for (const tile::BlockShape& shape : form.shapes()) {
     if (tiled.size() == kMostTried) break;
-    tile::Program program = tile::contraction(kernel, shape);
-    require_sums_in_range(program);
-    std::string what = fmt::format("{}, in blocks of {} x {} with {} steps at once",
-                                   kind_of(program), shape.rows, shape.columns, shape.steps);
-    tiled.push_back({std::move(program), shape.warps, std::move(what)});
+    tile::Sequence sequence = form.sequence(shape);
+    require_sums_in_range(sequence.last());
+    std::string what =
+        fmt::format("{}, in blocks of {} x {} with {} steps at once{}", kind_of(sequence.last()),
+                    shape.rows, shape.columns, shape.steps, text_of_copies(form));
+    tiled.push_back({std::move(sequence), shape.warps, std::move(what)});
   }
   return tiled;
 }
@@ -118,8 +156,8 @@ std::vector<Tiled> candidates_of(const language::Kernel& kernel, const std::stri
 
 struct Assembled {
   std::string cubin;
-  codegen::CubinKernel kernel;
-  int64_t spilled = 0;  // bytes of a thread, as far as they matter
+  std::vector<codegen::CubinKernel> kernels;  // in the order of launches
+  int64_t spilled = 0;                        // bytes of a thread, as far as they matter
 };
 
 /// A few bytes that are stored and loaded once beside the main loop take no time.
@@ -131,15 +169,21 @@ int64_t spilled_by(const codegen::CubinKernel& kernel, const std::string& arch) 
 
 Assembled assembled(const Tiled& tiled, const codegen::TileAssembler& assembler,
                     const std::string& arch) {
-  if (const std::string why = tile::unaligned_rows(tiled.program); !why.empty())
+  const tile::Sequence& sequence = tiled.sequence;
+  if (const std::string why = tile::unaligned_rows(sequence.last()); !why.empty())
     refuse_form("{}", why);
-  const std::string bytecode =
-      tile::bytecode(tiled.program, kEntry, {.arch = arch, .warps = tiled.warps});
-  std::string cubin = assembler.assemble(bytecode, arch);
-  const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
-  if (kernels.size() != 1 || kernels[0].name != kEntry)
-    refuse_form("the code made of tiles is none");
-  return {std::move(cubin), kernels[0], spilled_by(kernels[0], arch)};
+  Assembled result;
+  result.cubin =
+      assembler.assemble(tile::bytecode(sequence, {.arch = arch, .warps = tiled.warps}), arch);
+  const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(result.cubin);
+  for (size_t i = 0; i < sequence.steps.size(); ++i) {
+    const auto kernel =
+        std::ranges::find(kernels, tile::entry_name(i), &codegen::CubinKernel::name);
+    if (kernel == kernels.end()) refuse_form("the code made of tiles is none");
+    result.kernels.push_back(*kernel);
+  }
+  result.spilled = spilled_by(result.kernels.back(), arch);
+  return result;
 }
 
 /// Throws Unsupported or Unavailable with the reason why it stays with CUDA C.
@@ -148,7 +192,7 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
   if (!options.untouched) refuse_form("its schedule is given");
   if (options.strict) refuse_form("strict keeps its sums in the order of the definition");
   const std::vector<Tiled> candidates = candidates_of(kernel, artifact.arch);
-  if (is_faster_in_cuda_c(candidates[0].program, loops, target.arch))
+  if (is_faster_in_cuda_c(candidates[0].sequence, loops, target.arch))
     refuse_form("its CUDA C is predicted to take less time than code on tiles");
   std::optional<Assembled> best;
   const Tiled* chosen = nullptr;
@@ -163,10 +207,18 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
   if (best->spilled > chosen->most_spilled)
     refuse_form("the code made of tiles spills {} bytes", best->spilled);
   const SizeExpr one = SizeExpr::constant(1);
-  artifact.variants[0].tile_launches = {
-      {kEntry, {tile::block_count(chosen->program), one, one}, {one, one, one}}};
+  const tile::Sequence& sequence = chosen->sequence;
+  Variant& variant = artifact.variants[0];
+  for (size_t i = 0; i < sequence.steps.size(); ++i)
+    variant.tile_launches.push_back({tile::entry_name(i),
+                                     {tile::block_count(sequence.steps[i].program), one, one},
+                                     {one, one, one}});
+  variant.tile_workspace_bytes = tile::workspace_bytes(sequence);
   artifact.tile_code = std::move(best->cubin);
-  return {{"kernel", codegen::kernel_json(best->kernel, artifact.arch)},
+  nlohmann::json kernels = nlohmann::json::array();
+  for (const codegen::CubinKernel& each : best->kernels)
+    kernels.push_back(codegen::kernel_json(each, artifact.arch));
+  return {{"kernels", std::move(kernels)},
           {"why", fmt::format("an untouched {}; a driver older than CUDA 13 runs the CUDA C",
                               chosen->what)}};
 }
@@ -174,11 +226,11 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
 }  // namespace
 
 std::string tile_text(const language::Kernel& kernel) {
+  const std::string first_arch(tile::product_architectures()[0]);
   try {
     if (tile::is_attention(kernel))
-      return tile::print(
-          tiled_attention(kernel, std::string(tile::product_architectures()[0]))[0].program);
-    return tile::print(tile::contraction(kernel, tile::block_shape(kernel)));
+      return tile::print(tiled_attention(kernel, first_arch)[0].sequence);
+    return tile::print(tiled_product(kernel, first_arch)[0].sequence);
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
     refuse_form("{} has no form on tiles: {}", kernel.names.kernel, error.message());
@@ -191,23 +243,24 @@ std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const
   std::vector<TileCandidate> found;
   try {
     for (Tiled& tiled : candidates_of(kernel, std::string(without_figures(target.arch))))
-      if (tile::unaligned_rows(tiled.program).empty())
-        found.push_back({std::move(tiled.program), std::move(tiled.what)});
+      if (tile::unaligned_rows(tiled.sequence.last()).empty())
+        found.push_back({std::move(tiled.sequence), std::move(tiled.what)});
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
   }
   return found;
 }
 
-bool is_faster_in_cuda_c(const tile::Program& program, const ir::Kernel& loops,
+bool is_faster_in_cuda_c(const tile::Sequence& sequence, const ir::Kernel& loops,
                          std::string_view arch) {
-  constexpr double kClearly = 1.5;  // what both predictions leave out may be as much
-  if (!program.sizes.empty()) return false;
+  // What both predictions leave out may be as much.
+  const double clearly = sequence.steps.size() == 1 ? 1.5 : 1;
+  if (!sequence.last().sizes.empty()) return false;
   const autoschedule::GpuMachine machine = autoschedule::gpu_machine(arch);
-  const double on_tiles = predict::predict_tiles(program, {}, machine).seconds();
+  const double on_tiles = predict::predict_tiles(sequence, {}, machine).seconds();
   const predict::Prediction cuda_c =
       predict::predict_gpu(loops, {}, machine, ir::gpu_arch(std::string(arch)));
-  return kClearly * cuda_c.seconds() < on_tiles;
+  return clearly * cuda_c.seconds() < on_tiles;
 }
 
 void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, const Target& target,
@@ -217,7 +270,8 @@ void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, cons
   nlohmann::json& generator = report["generator"];
   try {
     nlohmann::json made = add_code(kernel, loops, target, options, artifact);
-    report["kernels"].push_back(std::move(made["kernel"]));
+    for (nlohmann::json& each : made["kernels"])
+      report["kernels"].push_back(std::move(each));
     report["launches"] = artifact.variants[0].tile_launches.size();
     generator = {{"name", "Tile IR"}, {"why", std::move(made["why"])}};
   } catch (const Error& error) {
@@ -228,12 +282,13 @@ void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, cons
   artifact.report = report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::optional<tile::Program> tile_program_of(const language::Kernel& kernel,
-                                             const Artifact& artifact) {
+std::optional<tile::Sequence> tile_sequence_of(const language::Kernel& kernel,
+                                               const Artifact& artifact) {
   if (artifact.tile_code.empty()) return std::nullopt;
-  const SizeExpr blocks = artifact.variants[0].tile_launches.at(0).grid[0];
+  const SizeExpr blocks = artifact.variants[0].tile_launches.back().grid[0];
   for (Tiled& candidate : candidates_of(kernel, artifact.arch))
-    if (tile::block_count(candidate.program) == blocks) return std::move(candidate.program);
+    if (tile::block_count(candidate.sequence.last()) == blocks)
+      return std::move(candidate.sequence);
   return std::nullopt;
 }
 

@@ -7,7 +7,7 @@
 #include "compiler/ir/kernel.h"
 #include "compiler/language/kernel.h"
 #include "compiler/target.h"
-#include "compiler/tile/program.h"
+#include "compiler/tile/sequence.h"
 #include "runtime/core/artifact.h"
 
 namespace kiln {
@@ -16,9 +16,9 @@ namespace kiln {
 /// reason, where it has none.
 std::string tile_text(const language::Kernel& kernel);
 
-/// A program on tiles of a kernel, and what it is: "product of 16-bit floats, in blocks of ..".
+/// What a kernel is on tiles, in words too: "product of 16-bit floats, in blocks of ..".
 struct TileCandidate {
-  tile::Program program;
+  tile::Sequence sequence;
   std::string what;
 };
 
@@ -27,10 +27,10 @@ struct TileCandidate {
 std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const Target& target,
                                            const CompileOptions& options);
 
-/// Whether the CUDA C of these loops is clearly predicted to take less time than the program: a
-/// product of few tiles, whose sum CUDA C has in parts. Of sizes that a call brings nothing is
-/// predicted.
-bool is_faster_in_cuda_c(const tile::Program& program, const ir::Kernel& loops,
+/// Whether the CUDA C of these loops is clearly predicted to take less time: than a product of few
+/// tiles, whose sum CUDA C has in parts. Copies of factors have to be predicted to pay. Of sizes
+/// that a call brings nothing is predicted.
+bool is_faster_in_cuda_c(const tile::Sequence& sequence, const ir::Kernel& loops,
                          std::string_view arch);
 
 /// Completes an artifact for cuda, made of `loops`: where the kernel has a program on tiles whose
@@ -40,9 +40,8 @@ bool is_faster_in_cuda_c(const tile::Program& program, const ir::Kernel& loops,
 void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, const Target& target,
                    const CompileOptions& options, Artifact& artifact);
 
-/// The program on tiles that the code made of tiles was made of; nothing where there is no such
-/// code.
-std::optional<tile::Program> tile_program_of(const language::Kernel& kernel,
-                                             const Artifact& artifact);
+/// What the code made of tiles was made of; nothing where there is no such code.
+std::optional<tile::Sequence> tile_sequence_of(const language::Kernel& kernel,
+                                               const Artifact& artifact);
 
 }  // namespace kiln

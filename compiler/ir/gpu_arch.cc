@@ -1,4 +1,5 @@
-// From the CUDA C++ programming guide, technical specifications by compute capability.
+// From the CUDA C++ programming guide, technical specifications by compute capability; that wgmma
+// turns factors of 16 bits alone is in the PTX ISA.
 //   sm_90  ->  2048 threads, 32 blocks, 228 KB of shared memory, of which a block may have 227
 #include "compiler/ir/gpu_arch.h"
 
@@ -51,7 +52,8 @@ GpuArch gpu_arch(std::string_view arch) {
           .blocks = row->blocks,
           .shared_bytes = shared,
           .shared_bytes_of_block = shared - reserved,
-          .uncounted_bytes = arch.starts_with("sm_8") ? reserved : 0};
+          .uncounted_bytes = arch.starts_with("sm_8") ? reserved : 0,
+          .bytes_along_sums = arch == "sm_90"};
 }
 
 }  // namespace kiln::ir

@@ -19,6 +19,7 @@ struct GpuArch {
   int64_t shared_bytes = 64 << 10;
   int64_t shared_bytes_of_block = 48 << 10;  // at most, where they are asked for
   int64_t uncounted_bytes = 0;               // of it for each block, which no cubin tells of
+  bool bytes_along_sums = false;  // products of warpgroups read 8-bit factors along the sum alone
 };
 
 /// Shared memory that a block has without asking for it, on every device.

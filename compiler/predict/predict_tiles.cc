@@ -32,7 +32,12 @@ constexpr double kLanes = autoschedule::kSchedulers * kWarp;
 // arithmetic instructions).
 constexpr double kFunctionLanes = 16;
 constexpr int64_t kWarpgroupRows = 64;  // that a product of whole warpgroups has at least
-constexpr int64_t kMostLookedAt = 64;   // parts of an axis
+// Instructions for each byte that threads turn on its way to a product, which waits for it: of the
+// main loops of products of int8 and 8-bit floats for sm_90 (docs/gpu.md), which have 2 to 17. And
+// for each element of a copy in another order, of 8 or 16 bits.
+constexpr double kTurnInstructions = 5.5;
+constexpr double kCopyInstructions = 7;
+constexpr int64_t kMostLookedAt = 64;  // parts of an axis
 
 /// What a block does.
 struct TileWork {
@@ -40,12 +45,16 @@ struct TileWork {
   double functions = 0;  // elements
   double elements = 0;
   double multiply_adds = 0;  // of float32, which no tensor core does
+  double turned = 0;         // bytes, by threads
+  double copied = 0;         // elements that are loaded and stored as they are
 
   void add(const TileWork& other, double times) {
     products += other.products * times;
     functions += other.functions * times;
     elements += other.elements * times;
     multiply_adds += other.multiply_adds * times;
+    turned += other.turned * times;
+    copied += other.copied * times;
   }
 };
 
@@ -98,6 +107,11 @@ class Tiles {
       work.multiply_adds += products;
       return;
     }
+    if (size_of(a.element) == 1 && machine_.bytes_along_sums) {
+      if (!goes_along(each.operands[0], 0)) work.turned += static_cast<double>(a.count());
+      if (!goes_along(each.operands[1], 1))
+        work.turned += static_cast<double>(operand(each, 1).count());
+    }
     const double share = static_cast<double>(size_of(a.element)) / 2;
     // Fewer rows are multiplied by single warps.
     const double speed = a.shape[0] < kWarpgroupRows ? machine_.warp_share : 1;
@@ -138,11 +152,28 @@ class Tiles {
       scalars_[each.results[0]] = places_[places.axis] * program_.axes[places.axis].step;
   }
   // Copies go on beside the rest, and what only turns a tile is no instruction.
-  void add(const tile::Load&, const Instruction&, TileWork&) {}
+  void add(const tile::Load& load, const Instruction& each, TileWork&) {
+    loaded_[each.results[0]] = load.view;
+  }
   void add(const tile::Window&, const Instruction&, TileWork&) {}
-  void add(const tile::Store&, const Instruction&, TileWork&) {}
-  void add(const tile::Reshape&, const Instruction&, TileWork&) {}
+  void add(const tile::Store&, const Instruction& each, TileWork& work) const {
+    if (loaded_.contains(each.operands[0]))
+      work.copied += static_cast<double>(operand(each, 0).count());
+  }
+  void add(const tile::Reshape&, const Instruction& each, TileWork&) {
+    const auto from = loaded_.find(each.operands[0]);
+    if (from != loaded_.end()) loaded_[each.results[0]] = from->second;
+  }
   void add(const tile::Broadcast&, const Instruction&, TileWork&) {}
+
+  /// Whether the elements of a factor lie side by side along the sum, which is this many dimensions
+  /// before the last of its tile.
+  bool goes_along(ValueId factor, size_t before_last) const {
+    const auto loaded = loaded_.find(factor);
+    if (loaded == loaded_.end()) return true;  // windows do
+    const std::vector<uint32_t>& order = program_.views[loaded->second].order;
+    return order[order.size() - 1 - before_last] == order.size() - 1;
+  }
 
   static bool is_function(Operator function) {
     return function == Operator::Div || (function >= Operator::Exp && function <= Operator::Tanh);
@@ -173,6 +204,7 @@ class Tiles {
   const autoschedule::GpuMachine& machine_;
   std::vector<int64_t> places_;  // by axis
   std::map<ValueId, int64_t> scalars_;
+  std::map<ValueId, tile::ViewId> loaded_;  // tiles as they lie in memory
 };
 
 /// Of all tensors.
@@ -203,10 +235,27 @@ Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> 
       {{"tensor cores", turns * work.products / static_cast<double>(machine.matrix_lanes)},
        {"multiply-adds", turns * work.multiply_adds / static_cast<double>(machine.float_lanes)},
        {"functions", turns * work.functions / kFunctionLanes},
-       {"issue", turns * (work.elements + work.multiply_adds * kInstructionsEach) / kLanes},
+       {"issue", turns *
+                     (work.elements + work.multiply_adds * kInstructionsEach +
+                      work.copied * kCopyInstructions) /
+                     kLanes},
        {"memory", stays ? 0 : bytes / (machine.memory_bytes * multiprocessors)},
+       {"bytes turned", turns * work.turned * kTurnInstructions / kLanes, true},
        {"launches", autoschedule::kLaunchSeconds * machine.gigahertz * 1e9, true}},
       machine.gigahertz);
+}
+
+Prediction predict_tiles(const tile::Sequence& sequence, std::span<const int64_t> sizes,
+                         const autoschedule::GpuMachine& machine) {
+  Prediction whole = predict_tiles(sequence.last(), sizes, machine);
+  double copies = 0;
+  for (const tile::Sequence::Step& step :
+       std::span(sequence.steps).first(sequence.steps.size() - 1))
+    copies += predict_tiles(step.program, sizes, machine).cycles;
+  if (copies == 0) return whole;
+  std::vector<Term> terms = std::move(whole.terms);
+  terms.push_back({"copies of factors", copies, true});
+  return prediction_of(std::move(terms), machine.gigahertz);
 }
 
 }  // namespace kiln::predict

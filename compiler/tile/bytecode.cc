@@ -1,6 +1,7 @@
-// Writes a program as a module of one entry: sections of code, constants, types and names, each
-// entry of which is referred to by its number. Values are numbered as they are made; those of a
-// loop's body are forgotten at its end, so that its results have the numbers of its first ones.
+// Writes a sequence as a module with an entry for each program: sections of code, constants, types
+// and names, each entry of which is referred to by its number. Values are numbered as they are
+// made; those of a loop's body are forgotten at its end, so that its results have the numbers of
+// its first ones.
 #include "compiler/tile/bytecode.h"
 
 #include <array>
@@ -8,6 +9,8 @@
 #include <numeric>
 #include <optional>
 #include <span>
+
+#include <fmt/format.h>
 
 #include "compiler/language/evaluate/scalar.h"
 #include "compiler/tile/bytecode_code.h"
@@ -21,18 +24,21 @@ namespace {
 
 enum Section : uint8_t { kEnd = 0, kStrings = 1, kFunctions = 2, kConstants = 4, kTypes = 5 };
 
-class Writer : CodeWriter {
+/// Writes the entry of one program of a sequence.
+class EntryWriter : CodeWriter {
  public:
-  explicit Writer(const Program& program)
-      : program_(program),
-        views_(*this, program),
-        values_(program.values.size()),
-        places_(program.axes.size()) {}
+  EntryWriter(ModuleTables& module, const Sequence& sequence, const Sequence::Step& step)
+      : CodeWriter(module),
+        module_(module),
+        sequence_(sequence),
+        step_(step),
+        program_(step.program),
+        views_(*this, step.program),
+        values_(step.program.values.size()),
+        places_(step.program.axes.size()) {}
 
-  std::string run(std::string_view entry, const BytecodeOptions& options) {
-    Bytes functions;
-    functions.number(1);
-    functions.number(strings_[std::string(entry)]);
+  void run(Bytes& functions, const std::string& entry, const BytecodeOptions& options) {
+    functions.number(module_.strings[entry]);
     functions.number(signature());
     constexpr uint8_t kIsEntry = 0x02;
     constexpr uint8_t kHasHints = 0x04;
@@ -42,64 +48,92 @@ class Writer : CodeWriter {
     write_entry();
     functions.number(code.bytes.size());
     functions.append(code.bytes.text());
-    return module_of(functions);
   }
 
  private:
-  std::string module_of(const Bytes& functions) const {
-    Bytes constant_bytes;
-    constants.write(constant_bytes, 8);
-    Bytes type_bytes;
-    types.table().write(type_bytes, 4);
-    Bytes strings;
-    strings_.write(strings, 4);
-    Bytes out;
-    out.append(std::string_view("\x7fTileIR\0", 8));
-    out.byte(13);
-    out.byte(1);
-    out.fixed(0, 2);
-    const auto write = [&](Section section, const Bytes& content, uint8_t alignment) {
-      constexpr uint8_t kIsAligned = 0x80;
-      out.byte(section | kIsAligned);
-      out.number(content.size());
-      out.number(alignment);
-      out.pad_to(alignment);
-      out.append(content.text());
-    };
-    write(kFunctions, functions, 8);
-    write(kConstants, constant_bytes, 8);
-    write(kTypes, type_bytes, 4);
-    write(kStrings, strings, 4);
-    out.byte(kEnd);
-    return out.text();
+  TypeNumber pointer_to(TypeNumber element) { return types.tile(types.pointer(element), {}); }
+  bool has_workspace() const { return !sequence_.left().empty(); }
+  /// Strides, which stand between the sizes and the workspace.
+  size_t stride_count() const {
+    size_t count = 0;
+    for (const Parameter& tensor : std::span(sequence_.tensors).first(sequence_.given))
+      count += tensor.shape.size();
+    return count;
   }
 
   uint64_t signature() {
     std::vector<TypeNumber> taken;
-    for (const Parameter& parameter : program_.parameters)
-      taken.push_back(types.tile(types.pointer(types.element(parameter.type)), {}));
+    for (const Parameter& tensor : std::span(sequence_.tensors).first(sequence_.given))
+      taken.push_back(pointer_to(types.element(tensor.type)));
     taken.insert(taken.end(), program_.sizes.size(), scalar(DType::Int64));
+    if (has_workspace()) {
+      taken.insert(taken.end(), stride_count(), scalar(DType::Int64));
+      taken.push_back(pointer_to(types.element(DType::UInt8)));
+    }
     return types.function(taken);
   }
 
   void write_hints(Bytes& out, const BytecodeOptions& options) {
     out.byte(kHintsTag);
     out.number(1);
-    out.number(strings_[std::string(options.arch)]);
+    out.number(module_.strings[std::string(options.arch)]);
     out.byte(kDictionaryTag);
     out.number(1);
-    out.number(strings_["num_worker_warps_per_cta"]);
+    out.number(module_.strings["num_worker_warps_per_cta"]);
     out.byte(kIntegerTag);
     out.number(types.element(DType::Int32));
     out.number(static_cast<uint64_t>(options.warps));
   }
 
-  void write_entry() {
+  /// What a tensor takes in memory, as an int64.
+  Value bytes_of_tensor(const Parameter& tensor) {
+    int64_t known = size_of(tensor.type);
+    std::optional<Value> open;
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      const Extent& extent = tensor.shape[d];
+      if (extent.size < 0) {
+        known *= d + 1 == tensor.shape.size() ? tensor.row_pitch() : extent.constant;
+        continue;
+      }
+      const Value size = sizes_[static_cast<size_t>(extent.size)];
+      open = open ? arithmetic(kMulI, DType::Int64, {kNoWrap}, *open, size) : size;
+    }
+    const Value constant = integer(DType::Int64, known);
+    return open ? arithmetic(kMulI, DType::Int64, {kNoWrap}, *open, constant) : constant;
+  }
+
+  /// Pointers to what programs leave, in the workspace.
+  void add_left(std::vector<Value>& pointers, Value workspace) {
+    std::optional<Value> offset;
+    for (const Parameter& tensor : sequence_.left()) {
+      const TypeNumber bytes = pointer_to(types.element(DType::UInt8));
+      const Value begin = offset ? plain(kOffset, bytes, {}, {workspace, *offset}) : workspace;
+      pointers.push_back(plain(kPtrToPtr, pointer_to(types.element(tensor.type)), {}, {begin}));
+      const Value size = bytes_of_tensor(tensor);
+      offset = offset ? arithmetic(kAddI, DType::Int64, {kNoWrap}, *offset, size) : size;
+    }
+  }
+
+  /// What the entry is given, as the pointers of its parameters.
+  std::vector<Value> taken_pointers() {
     std::vector<Value> pointers;
-    for (size_t i = 0; i < program_.parameters.size(); ++i)
+    for (uint32_t i = 0; i < sequence_.given; ++i)
       pointers.push_back(next++);
     for (size_t i = 0; i < program_.sizes.size(); ++i)
       sizes_.push_back(next++);
+    if (has_workspace()) {
+      next += stride_count();
+      const Value workspace = next++;
+      add_left(pointers, workspace);
+    }
+    std::vector<Value> result;
+    for (const uint32_t tensor : step_.tensors)
+      result.push_back(pointers[tensor]);
+    return result;
+  }
+
+  void write_entry() {
+    const std::vector<Value> pointers = taken_pointers();
     views_.write(pointers, sizes_);
     write_block();
     prepare(program_.body);
@@ -356,20 +390,60 @@ class Writer : CodeWriter {
       out().number(values_[value]);
   }
 
+  ModuleTables& module_;
+  const Sequence& sequence_;
+  const Sequence::Step& step_;
   const Program& program_;
   BytecodeViews views_;
-  Table strings_;
   std::vector<Value> sizes_;
   std::map<ValueId, PreparedWindow> windows_;  // by what they make
   std::vector<Value> values_;                  // by ValueId
   std::vector<Value> places_;                  // by AxisId
 };
 
+std::string module_text(const ModuleTables& module, const Bytes& functions) {
+  Bytes constants;
+  module.constants.write(constants, 8);
+  Bytes types;
+  module.types.table().write(types, 4);
+  Bytes strings;
+  module.strings.write(strings, 4);
+  Bytes out;
+  out.append(std::string_view("\x7fTileIR\0", 8));
+  out.byte(13);
+  out.byte(1);
+  out.fixed(0, 2);
+  const auto write = [&](Section section, const Bytes& content, uint8_t alignment) {
+    constexpr uint8_t kIsAligned = 0x80;
+    out.byte(section | kIsAligned);
+    out.number(content.size());
+    out.number(alignment);
+    out.pad_to(alignment);
+    out.append(content.text());
+  };
+  write(kFunctions, functions, 8);
+  write(kConstants, constants, 8);
+  write(kTypes, types, 4);
+  write(kStrings, strings, 4);
+  out.byte(kEnd);
+  return out.text();
+}
+
 }  // namespace
 
-std::string bytecode(const Program& program, std::string_view entry,
-                     const BytecodeOptions& options) {
-  return Writer(program).run(entry, options);
+std::string entry_name(size_t step) { return fmt::format("kiln_tile_{}", step); }
+
+std::string bytecode(const Sequence& sequence, const BytecodeOptions& options) {
+  ModuleTables module;
+  Bytes functions;
+  functions.number(sequence.steps.size());
+  for (size_t i = 0; i < sequence.steps.size(); ++i) {
+    BytecodeOptions own = options;
+    // What is left for later is no product, which takes how many warps it may.
+    if (i + 1 < sequence.steps.size()) own.warps = 0;
+    EntryWriter(module, sequence, sequence.steps[i]).run(functions, entry_name(i), own);
+  }
+  return module_text(module, functions);
 }
 
 }  // namespace kiln::tile

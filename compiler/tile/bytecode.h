@@ -1,9 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
-#include "compiler/tile/program.h"
+#include "compiler/tile/sequence.h"
 
 namespace kiln::tile {
 
@@ -12,13 +13,17 @@ struct BytecodeOptions {
   int warps = 0;                    // that work for a block; 0: what the assembler thinks best
 };
 
-/// A verified program as bytecode of CUDA Tile IR 13.1, the first version, which every assembler
-/// and driver that knows Tile IR reads: a module of one entry. It takes a pointer for each
-/// parameter, at a multiple of 16 bytes, then each size as an int64, and is launched with
-/// block_count() blocks along x. Parts of an axis are counted in 32 bits.
+/// The entry of a sequence's program: "kiln_tile_0".
+std::string entry_name(size_t step);
+
+/// A verified sequence as bytecode of CUDA Tile IR 13.1, the first version, which every assembler
+/// and driver that knows Tile IR reads: a module with an entry for each program. An entry takes a
+/// pointer for each tensor of the kernel, at a multiple of 16 bytes, then each size as an int64;
+/// where programs leave tensors for later ones also the strides of the kernel's tensors, which it
+/// does not read, and a pointer to workspace_bytes(). It is launched with block_count() blocks of
+/// its program along x. Parts of an axis are counted in 32 bits.
 ///
 /// The format is specified in docs.nvidia.com/cuda/tile-ir; this writes only what programs hold.
-std::string bytecode(const Program& program, std::string_view entry,
-                     const BytecodeOptions& options = {});
+std::string bytecode(const Sequence& sequence, const BytecodeOptions& options = {});
 
 }  // namespace kiln::tile

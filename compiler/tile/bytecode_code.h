@@ -92,12 +92,21 @@ struct Code {
   uint64_t count = 0;
 };
 
+/// What entries of a module name.
+struct ModuleTables {
+  TypeTable types;
+  Table constants;
+  Table strings;
+};
+
 /// Writes instructions one after the other, with the types and constants that they name. Values are
 /// numbered as they are made.
 class CodeWriter {
  public:
-  TypeTable types;
-  Table constants;
+  explicit CodeWriter(ModuleTables& module) : types(module.types), constants(module.constants) {}
+
+  TypeTable& types;
+  Table& constants;
   Code code;
   Value next = 0;
 

@@ -88,7 +88,8 @@ Value BytecodeViews::view_of(const View& view, const Source& source) {
   std::vector<Value> open_strides;
   std::optional<Value> open;
   for (size_t d = rank; d-- > 1;) {
-    const Extent& extent = parameter.shape[d];
+    const Extent extent =
+        d == rank - 1 && parameter.pitch > 0 ? Extent{parameter.pitch, -1} : parameter.shape[d];
     if (extent.size >= 0 || open) {
       const Value factor = extent.size < 0 ? code_.integer(DType::Int64, extent.constant)
                                            : sizes_[static_cast<size_t>(extent.size)];

@@ -112,8 +112,11 @@ PreparedWindow::PreparedWindow(CodeWriter& code, const Program& program, const W
       parameter_(program.parameters[window.parameter]),
       source_(values.source) {
   strides_.assign(parameter_.shape.size(), 1);
-  for (size_t d = strides_.size(); d-- > 1;)
-    strides_[d - 1] = strides_[d] * parameter_.shape[d].constant;
+  for (size_t d = strides_.size(); d-- > 1;) {
+    const bool is_row = d == strides_.size() - 1;
+    strides_[d - 1] =
+        strides_[d] * (is_row ? parameter_.row_pitch() : parameter_.shape[d].constant);
+  }
   tile_shape_ = {1, along().step};
   for (const AxisId axis : window.rows) {
     row_shape_.push_back(program.axes[axis].step);

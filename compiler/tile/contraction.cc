@@ -1,7 +1,8 @@
-// Writes a contraction down on tiles: its last row and its last column are cut into tiles, all
-// other axes into single places.
+// Writes a contraction down on tiles: its rows and its last column are cut into tiles, all other
+// axes into single places.
 //
 //   C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j]):  b by 1, i by 128, j by 128; for k by 64
+//   C[n, m, y, x] = sum[c](F[m, c] * X[n, c, y, x]):  n by 1, m by 256, y by 16, x by 8
 #include "compiler/tile/contraction.h"
 
 #include <algorithm>
@@ -63,8 +64,9 @@ class ContractionWriter {
 
   ValueId load_rows() {
     if (product_.rows.window) return load_window(*product_.rows.window);
-    return writer_.load(product_.rows, {product_.row_axes[0], product_.sum()},
-                        {shape_.rows, shape_.steps});
+    std::vector<language::AxisId> axes = product_.row_axes;
+    axes.push_back(product_.sum());
+    return writer_.load(product_.rows, axes, {shape_.rows, shape_.steps});
   }
 
   ValueId write_sum() {

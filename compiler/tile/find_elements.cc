@@ -45,8 +45,8 @@ const Compute& ElementFinder::compute_of(StageId stage) const {
   return *compute;
 }
 
-Extent ElementFinder::extent_of(ExprId expr) const {
-  const auto& node = definition_.expressions[expr].node;
+Extent extent_of(const Definition& definition, ExprId expr) {
+  const auto& node = definition.expressions[expr].node;
   if (const auto* constant = std::get_if<IntegerConstant>(&node))
     return {.constant = constant->value, .size = -1};
   if (const auto* use = std::get_if<VariableUse>(&node))

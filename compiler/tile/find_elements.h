@@ -41,6 +41,10 @@ inline language::Operator tile_function(language::Operator op) {
   return op == language::Operator::IfThenElse ? language::Operator::Select : op;
 }
 
+/// The extent of a dimension or an axis. Throws as refuse_form does where it is neither a number
+/// nor a size.
+Extent extent_of(const language::Definition& definition, language::ExprId expr);
+
 /// Looks at what is computed element by element, through the stages that it reads, for what is not;
 /// and answers what is asked of elements. All of it throws as refuse_form does where tiles are not
 /// computed so.
@@ -51,8 +55,7 @@ class ElementFinder {
 
   /// A stage of one body.
   const language::Compute& compute_of(language::StageId stage) const;
-  /// The extent of a dimension or an axis.
-  Extent extent_of(language::ExprId expr) const;
+  Extent extent_of(language::ExprId expr) const { return tile::extent_of(definition_, expr); }
   /// What is read, where it is the element of each axis and all of the tensor.
   Element element_of(const language::Read& read, const Renamed& renamed) const;
   bool is_placeholder(language::TensorId tensor) const;

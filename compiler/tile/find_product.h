@@ -13,7 +13,7 @@ struct Product {
   std::vector<language::AxisId> axes;  // of the output
   Element rows;                        // the factor without the column
   Element columns;
-  std::vector<language::AxisId> row_axes;  // the last row; of a window, all rows
+  std::vector<language::AxisId> row_axes;  // all rows
   language::AxisId column = 0;             // the last column
   std::vector<language::AxisId> sums;      // the last of which is cut into tiles
 
@@ -27,6 +27,10 @@ class ProductFinder : public ElementFinder {
   using ElementFinder::ElementFinder;
 
   Product find();
+  /// The same with sums in the order of the definition, of a window that may lie as it likes.
+  const Product& find_sides();
+  /// Of the sums of a product.
+  language::AxisId longest_sum(const Product& product) const;
   /// The factors and sums alone of what stands in an expression.
   Product find_factors(language::ExprId expr, const Renamed& renamed);
 
@@ -36,6 +40,8 @@ class ProductFinder : public ElementFinder {
  private:
   void set_sum();
   void set_sides();
+  std::vector<language::AxisId> own_axes(const Element& one, const Element& other) const;
+  bool has_columns_first() const;
 
   Product product_;
   bool has_sum_ = false;

@@ -105,6 +105,7 @@ class Parser {
     parameter.type = read_type();
     reader_.expect("[");
     read_list("]", [&] { parameter.shape.push_back(read_extent()); });
+    if (reader_.accept("pitch")) parameter.pitch = reader_.expect_integer("a pitch");
     parameter.is_output = reader_.accept("output");
     declare(parameters_, at, parameter.name, static_cast<uint32_t>(program_.parameters.size()));
     program_.parameters.push_back(std::move(parameter));

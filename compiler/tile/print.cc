@@ -17,8 +17,10 @@ class Printer {
   std::string run() {
     std::vector<std::string> parameters;
     for (const Parameter& parameter : program_.parameters) {
-      parameters.push_back(fmt::format("{}: {}[{}]{}", parameter.name, parameter.type,
-                                       fmt::join(extents(parameter.shape), ", "),
+      const std::string pitch =
+          parameter.pitch > 0 ? fmt::format(" pitch {}", parameter.pitch) : "";
+      parameters.push_back(fmt::format("{}: {}[{}]{}{}", parameter.name, parameter.type,
+                                       fmt::join(extents(parameter.shape), ", "), pitch,
                                        parameter.is_output ? " output" : ""));
     }
     const std::string sizes =

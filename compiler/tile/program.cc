@@ -1,6 +1,8 @@
 // What a program on tiles is made of, and how many blocks run it.
 #include "compiler/tile/program.h"
 
+#include <set>
+
 #include <fmt/format.h>
 
 #include "compiler/ir/gpu_arch.h"
@@ -83,16 +85,36 @@ bool is_composed(Operator function) {
   return function == Operator::Erf || function == Operator::Sigmoid;
 }
 
+namespace {
+
+/// Those of which loops read parts.
+std::set<uint32_t> read_in_loops(const Program& program, const std::vector<Instruction>& body,
+                                 bool is_loop) {
+  std::set<uint32_t> parameters;
+  for (const Instruction& each : body) {
+    if (const auto* loop = std::get_if<For>(&each.what))
+      parameters.merge(read_in_loops(program, loop->body, true));
+    if (!is_loop) continue;
+    if (const auto* load = std::get_if<Load>(&each.what))
+      parameters.insert(program.views[load->view].parameter);
+    if (const auto* window = std::get_if<Window>(&each.what)) parameters.insert(window->parameter);
+  }
+  return parameters;
+}
+
+}  // namespace
+
 std::string unaligned_rows(const Program& program) {
   // Threads move other rows element by element: then the loop is slower than that of the CUDA C,
   // and some of them tileiras (13.5) does not finish in half a minute.
   constexpr int64_t kRowBytes = 16;
-  for (const Parameter& parameter : program.parameters) {
+  for (const uint32_t number : read_in_loops(program, program.body, false)) {
+    const Parameter& parameter = program.parameters[number];
     if (parameter.shape.size() < 2) continue;
     const Extent& row = parameter.shape.back();
-    if (row.size >= 0) return "the call says how long the rows of its tensors are";
-    if (row.constant * size_of(parameter.type) % kRowBytes != 0)
-      return fmt::format("the rows of a tensor are no multiples of {} bytes", kRowBytes);
+    if (row.size >= 0) return "the call says how long the rows of its factors are";
+    if (parameter.row_pitch() * size_of(parameter.type) % kRowBytes != 0)
+      return fmt::format("the rows of a factor are no multiples of {} bytes", kRowBytes);
   }
   return "";
 }

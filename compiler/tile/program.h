@@ -43,12 +43,16 @@ struct TileType {
   bool operator==(const TileType&) const = default;
 };
 
-/// A row-major tensor of the caller's, without gaps.
+/// A row-major tensor, without gaps but between the rows of one that has a pitch.
 struct Parameter {
   std::string name;
   DType type = DType::Float32;
   std::vector<Extent> shape;
   bool is_output = false;
+  int64_t pitch = 0;  // elements from a row to the next; 0: as many as a row has
+
+  /// Of a row, where it is known.
+  int64_t row_pitch() const { return pitch > 0 ? pitch : shape.back().constant; }
   bool operator==(const Parameter&) const = default;
 };
 
@@ -196,7 +200,7 @@ bool is_known(language::Operator function, DType type);
 /// Whether a function of float32 that Apply does not know is made of those that it does.
 bool is_composed(language::Operator function);
 
-/// Why rows of its tensors are not copied without threads, which takes that each begins at a
+/// Why rows that its loops read are not copied without threads, which takes that each begins at a
 /// multiple of 16 bytes; empty where all are.
 std::string unaligned_rows(const Program& program);
 

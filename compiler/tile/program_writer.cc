@@ -12,19 +12,26 @@ namespace kiln::tile {
 
 using namespace language;
 
+std::vector<Parameter> parameters_of(const Kernel& kernel) {
+  const Definition& definition = kernel.definition;
+  const SourceMap names = printable_names(kernel);
+  std::vector<Parameter> parameters;
+  for (const TensorId tensor : definition.parameters) {
+    Parameter& parameter = parameters.emplace_back(Parameter{names.tensor_name(definition, tensor),
+                                                             definition.type_of(tensor),
+                                                             {},
+                                                             definition.is_output(tensor)});
+    for (const ExprId extent : definition.shape_of(tensor))
+      parameter.shape.push_back(extent_of(definition, extent));
+  }
+  return parameters;
+}
+
 ProgramWriter::ProgramWriter(const Kernel& kernel, const ElementFinder& finder)
     : definition_(kernel.definition), finder_(finder), names_(printable_names(kernel)) {
   program_.name = names_.kernel;
   program_.sizes = names_.variables;
-  for (const TensorId tensor : definition_.parameters) {
-    Parameter parameter{names_.tensor_name(definition_, tensor),
-                        definition_.type_of(tensor),
-                        {},
-                        definition_.is_output(tensor)};
-    for (const ExprId extent : definition_.shape_of(tensor))
-      parameter.shape.push_back(finder_.extent_of(extent));
-    program_.parameters.push_back(std::move(parameter));
-  }
+  program_.parameters = parameters_of(kernel);
 }
 
 void ProgramWriter::add_axis(language::AxisId axis, int64_t step) {

@@ -22,6 +22,10 @@ struct Sheet {
   std::function<ValueId()> reduction;  // what the one reduction in the elements is
 };
 
+/// What the caller gives a program of a kernel. Throws as refuse_form does where an extent is more
+/// than a number or a size.
+std::vector<Parameter> parameters_of(const language::Kernel& kernel);
+
 /// Writes the program of a kernel, instruction by instruction, from what a finder has looked at.
 /// Axes of the definition get their number and step by add_axis, and are named then.
 class ProgramWriter {

@@ -24,7 +24,8 @@ namespace kiln::tile {
 ///     store v2[i, j] = t1
 ///   }
 ///
-/// An order that is that of the tensor is not written. What a convolution sees of an image is
+/// An order that is that of the tensor is not written. Rows with gaps between them are those of `A:
+/// bfloat16[n, 509] pitch 512`. What a convolution sees of an image is
 ///
 ///       t3 = window A[b, y*2 + ry - 1, x*2 + rx - 1, c] over b, y, x by c
 std::string print(const Program& program);

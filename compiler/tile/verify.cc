@@ -31,8 +31,10 @@ class Verifier {
   explicit Verifier(const Program& program) : program_(program) {}
 
   void run() {
-    for (const Parameter& parameter : program_.parameters)
+    for (const Parameter& parameter : program_.parameters) {
       require_element(parameter.type, parameter.name);
+      verify_pitch(parameter);
+    }
     for (const Axis& axis : program_.axes) {
       if (!is_power_of_two(axis.step))
         refuse_program("axis {} goes by {}, which is not a power of two", axis.name, axis.step);
@@ -54,6 +56,14 @@ class Verifier {
   }
 
  private:
+  static void verify_pitch(const Parameter& parameter) {
+    if (parameter.pitch == 0) return;
+    const bool has_known_rows = !parameter.shape.empty() && parameter.shape.back().size < 0;
+    if (!has_known_rows || parameter.pitch < parameter.shape.back().constant)
+      refuse_program("the rows of {} are no shorter than its pitch of {}", parameter.name,
+                     parameter.pitch);
+  }
+
   static void verify_type(const TileType& type) {
     if (type.element != DType::Bool) require_element(type.element, "a tile");
     if (!std::ranges::all_of(type.shape, is_power_of_two))

@@ -81,6 +81,7 @@ class Writer {
     put(variant.workspace_bytes);
     put(variant.workspace_bytes_per_thread);
     put(variant.tile_launches);
+    put(variant.tile_workspace_bytes);
   }
   template <typename T>
   void put(const std::vector<T>& items) {
@@ -168,6 +169,7 @@ class Reader {
     get(variant.workspace_bytes);
     get(variant.workspace_bytes_per_thread);
     get(variant.tile_launches);
+    get(variant.tile_workspace_bytes);
   }
   template <typename T>
   void get(std::vector<T>& items) {
@@ -234,6 +236,7 @@ void check_consistent(const Artifact& artifact) {
     check_expr(variant.condition, scalars);
     check_expr(variant.workspace_bytes, scalars);
     check_expr(variant.workspace_bytes_per_thread, scalars);
+    check_expr(variant.tile_workspace_bytes, scalars);
     for (const std::vector<Launch>* launches : {&variant.launches, &variant.tile_launches}) {
       for (const Launch& launch : *launches)
         check_launch(launch, scalars);

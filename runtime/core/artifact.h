@@ -72,11 +72,13 @@ struct Variant {
   /// cuda only: launches of functions of Artifact::tile_code, which do what `launches` do. Empty:
   /// there are none.
   std::vector<Launch> tile_launches;
+  SizeExpr tile_workspace_bytes =
+      SizeExpr::constant(0);  // what these take in the place of the other
   bool operator==(const Variant&) const = default;
 };
 
 /// Of the saved form and of the calling convention (kernel_abi.h); one that differs is not read.
-constexpr uint32_t kArtifactVersion = 4;
+constexpr uint32_t kArtifactVersion = 5;
 
 /// Calls run(i, iteration) for each launch of a variant, in order.
 template <typename Run>

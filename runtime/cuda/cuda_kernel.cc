@@ -76,8 +76,7 @@ CudaKernel::CudaKernel(const DriverApi& api, const DeviceProperties& device,
     const bool is_tiled = tile_module_ != nullptr && !variant.tile_launches.empty();
     if (is_tiled) {
       variant.launches = variant.tile_launches;
-      // It is one launch, which leaves nothing for another one.
-      variant.workspace_bytes = SizeExpr::constant(0);
+      variant.workspace_bytes = variant.tile_workspace_bytes;
       variant.loops.clear();
     }
     std::vector<void*>& functions = functions_.emplace_back();

@@ -101,8 +101,8 @@ struct Predictor {
       predict = [gpu, arch = ir::gpu_arch(target.arch), sizes](const ir::Kernel& loops) {
         return predict::predict_gpu(loops, sizes, gpu, arch);
       };
-      predict_tiles = [gpu, sizes](const tile::Program& program) {
-        return predict::predict_tiles(program, sizes, gpu);
+      predict_tiles = [gpu, sizes](const tile::Sequence& sequence) {
+        return predict::predict_tiles(sequence, sizes, gpu);
       };
       return;
     }
@@ -119,7 +119,7 @@ struct Predictor {
   std::string machine;
   std::string surroundings;
   std::function<predict::Prediction(const ir::Kernel&)> predict;
-  std::function<predict::Prediction(const tile::Program&)> predict_tiles;  // on a GPU
+  std::function<predict::Prediction(const tile::Sequence&)> predict_tiles;  // on a GPU
 };
 
 v1::PredictedSchedule& add(v1::PredictResponse& response, const std::string& name,
@@ -154,7 +154,7 @@ v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles
     tiles = tile_candidates(input.kernel, input.target, input.options);
   const auto add_tiles = [&] {
     for (const TileCandidate& each : std::exchange(tiles, {}))
-      add(response, fmt::format("on tiles: {}", each.what), predictor.predict_tiles(each.program));
+      add(response, fmt::format("on tiles: {}", each.what), predictor.predict_tiles(each.sequence));
   };
   LoweringObserver observer;
   for (const Candidate& candidate : candidates_of(space)) {
@@ -163,7 +163,7 @@ v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles
         lower(input.kernel, schedule, input.target, input.options, Layout::Compact, observer);
     // What is taken comes first.
     const bool comes_first = response.schedules().empty() && !tiles.empty() &&
-                             is_faster_in_cuda_c(tiles[0].program, loops, input.target.arch);
+                             is_faster_in_cuda_c(tiles[0].sequence, loops, input.target.arch);
     if (!comes_first) add_tiles();
     const std::string name = autoschedule::text_of(candidate, space.stages(), space.stage_names());
     v1::PredictedSchedule& written =

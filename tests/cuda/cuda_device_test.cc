@@ -218,6 +218,18 @@ TEST(CudaDevice, RunsCodeMadeOfTiles) {
   EXPECT_EQ(one_and_two_by(*device, add_ten_in_tiles()), (std::vector<float>{11, 12}));
 }
 
+TEST(CudaDevice, RunsSeveralLaunchesOfCodeMadeOfTiles) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_ten_in_tiles();
+  const SizeExpr one = SizeExpr::constant(1);
+  Variant& variant = artifact->variants[0];
+  variant.tile_launches = {{"leave_ten", {one}, {one, one, one}},
+                           {"double_what_was_left", {one}, {one, one, one}}};
+  variant.tile_workspace_bytes =
+      SizeExpr::binary(SizeExpr::Op::Mul, SizeExpr::scalar(0), SizeExpr::constant(4));
+  EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{22, 24}));
+}
+
 /// What launches of the other code leave for each other may be more than a device has.
 TEST(CudaDevice, GivesCodeMadeOfTilesNoWorkspace) {
   const std::unique_ptr<Device> device = open_cuda_device(0);

@@ -5,7 +5,7 @@ import stat
 import time
 
 import pytest
-from sass import compare, main_loop
+from sass import compare, main_loop, whole_code
 from test_gpu_code import _product, tensor_float_product
 
 import kiln
@@ -25,7 +25,8 @@ def _tiles_of(kernel, most_spilled=0):
     if "pip install nvidia-cuda-tileiras" in generator["why"]:
         pytest.skip(f"no tileiras here: {generator['why']}")
     assert generator["name"] == "Tile IR", generator
-    [row] = [row for row in kernel.report()["kernels"] if row["name"] == "kiln_tile_0"]
+    row = kernel.report()["kernels"][-1]  # behind those that copy factors
+    assert row["name"].startswith("kiln_tile_")
     assert row["spill_bytes"] <= most_spilled and row["main_loop"]["spills"] == 0
     return row
 
@@ -57,18 +58,43 @@ def test_predictions_have_the_tiles_first(daemon):
 
 
 # A 64x256x32 of 8 bits takes as long as a 64x256x16 of 16; sums of 8-bit floats are added up in float32 in the loop, too.
+# Tensor cores read bytes along the sums alone: factors that go across them are copied before.
 @pytest.mark.parametrize(("dtype", "product", "most"), [
     ("int8", "IGMMA.64x256x32.S8.S8", 18), ("uint8", "IGMMA.64x256x32.U8.U8", 18),
     ("float8_e4m3fn", "QGMMA.64x128x32.F32.E4M3.E4M3", 33), ("float8_e5m2", "QGMMA.64x128x32.F32.E5M2.E5M2", 33)])
-def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product, most):
-    kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, b_transposed=True))
+@pytest.mark.parametrize(("transposed", "copies"), [("", 1), ("a", 2), ("b", 0), ("ab", 1)])
+def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product, most, transposed, copies):
+    kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed))
     row = _tiles_of(kernel)
-    loop = main_loop(daemon, "kiln_tile_0")
+    assert row["name"] == f"kiln_tile_{copies}" and kernel.report()["launches"] == copies + 1
+    loop = main_loop(daemon, row["name"])
     compare(row["main_loop"], loop)
     products = [opcode for opcode in loop.opcodes if opcode.startswith(product)]
     assert len(products) == 4 == loop.arithmetic, loop.kinds
     assert len(loop.opcodes) <= most * len(products), loop.kinds
     assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
+    for number in range(copies):
+        copy = whole_code(daemon, f"kiln_tile_{number}")
+        assert copy.widths("LDG") == copy.widths("STG") == {16} and copy.kinds["STL"] == 0, copy.kinds
+
+
+# Rows of any length are copied to where hardware can copy them without threads.
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+def test_hopper_multiplies_odd_sizes_as_it_does_even_ones(daemon, transposed, dtype):
+    kernel = _compiled(daemon, _product(4095, 4093, 4091, dtype, "a" in transposed, "b" in transposed))
+    row = _tiles_of(kernel)
+    assert "from copies of both factors" in kernel.report()["generator"]["why"]
+    loop = main_loop(daemon, row["name"])
+    compare(row["main_loop"], loop)
+    assert loop.arithmetic == 4 and len(loop.opcodes) <= 18 * loop.arithmetic, loop.kinds
+    assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
+
+
+# Copies of a small product take longer than what they save.
+def test_small_odd_products_are_cuda(daemon):
+    kernel = _compiled(daemon, _product(61, 63, 59, "bfloat16"))
+    assert kernel.report()["generator"]["name"] == "CUDA C"
 
 
 # A 64x256x8 takes as long as a 64x256x16 of 16 bits. What does not lie along the sums is turned by threads.
@@ -146,7 +172,8 @@ def _convolution(size, channels, filters, padding=1, stride=1, window=3, dtype="
 def test_hopper_copies_windows_that_stay_in_an_image_as_it_does_matrices(daemon, options):
     kernel = _compiled(daemon, _convolution(**{"channels": 256, "filters": 320, **options}))
     _tiles_of(kernel)
-    assert "an untouched convolution of 16-bit floats" in kernel.report()["generator"]["why"]
+    what = "product" if options.get("window") == 1 else "convolution"  # of one place it is no window
+    assert f"an untouched {what} of 16-bit floats" in kernel.report()["generator"]["why"]
     loop = main_loop(daemon, "kiln_tile_0")
     products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]
     assert len(products) == 4 == loop.kinds["HGMMA"], loop.kinds
@@ -178,14 +205,53 @@ def test_blackwell_multiplies_whole_tiles_of_windows(daemon, padding):
     assert len(loop.opcodes) <= 60, loop.kinds
 
 
-def test_channels_before_places_stay_with_cuda(daemon):
-    x = te.placeholder((2, 64, 14, 16), "float16", "X")
-    f = te.placeholder((64, 64, 3, 3), "float16", "F")
-    kernel = _compiled(daemon, [x, f, topi.nn.conv2d_nchw(x, f, 1, 1, out_dtype="float32")])
-    generator = kernel.report()["generator"]
-    if "pip install" in generator["why"]:
-        pytest.skip(f"no tileiras here: {generator['why']}")
-    assert generator == {"name": "CUDA C", "why": "what lies side by side in its output are the places of a window, not the filters"}
+def _channels_first(size, channels, filters, padding=1, window=3, dtype="bfloat16"):
+    x = te.placeholder((32, channels, size, size), dtype, "X")
+    f = te.placeholder((filters, channels, window, window), dtype, "F")
+    bias = te.placeholder((filters, 1, 1), "float32", "bias")
+    sums = topi.nn.conv2d_nchw(x, f, 1, padding, out_dtype="float32")
+    relu = te.compute(sums.shape, lambda b, m, y, x: te.max(sums[b, m, y, x] + bias[m, 0, 0], te.const(0, "float32")).astype(dtype))
+    return [x, f, bias, relu]
+
+
+# A copy of the images has their channels last: it reads and writes 16 bytes at once.
+@pytest.mark.parametrize(("dtype", "padding", "most"), [("bfloat16", 0, 18), ("bfloat16", 1, 38), ("int8", 0, 19), ("int8", 1, 38)])
+def test_hopper_multiplies_windows_with_channels_before_places(daemon, dtype, padding, most):
+    tensors = _channels_first(56, 256, 320, padding) if dtype == "bfloat16" else None
+    if tensors is None:
+        x, f = te.placeholder((32, 256, 56, 56), dtype, "X"), te.placeholder((320, 256, 3, 3), dtype, "F")
+        tensors = [x, f, topi.nn.conv2d_nchw(x, f, 1, padding, out_dtype="int32")]
+    kernel = _compiled(daemon, tensors)
+    row = _tiles_of(kernel)
+    assert row["name"] == "kiln_tile_2" and "untouched convolution" in kernel.report()["generator"]["why"]
+    loop = main_loop(daemon, row["name"])
+    compare(row["main_loop"], loop)
+    assert loop.arithmetic == 4 and len(loop.opcodes) <= most * loop.arithmetic, loop.kinds
+    assert loop.kinds["LDG"] == loop.kinds["STL"] == 0, loop.kinds
+    images = whole_code(daemon, "kiln_tile_0")
+    assert images.widths("LDG") == images.widths("STG") == {16}, images.kinds
+
+
+# Filters of one place multiply images as they lie, whatever stands for their places.
+def test_hopper_multiplies_single_places_without_a_copy(daemon):
+    kernel = _compiled(daemon, _channels_first(56, 1024, 320, padding=0, window=1))
+    row = _tiles_of(kernel)
+    assert row["name"] == "kiln_tile_0"
+    loop = main_loop(daemon, row["name"])
+    assert loop.kinds["HGMMA"] == 4 and len(loop.opcodes) <= 18 * 4, loop.kinds
+    assert loop.kinds["LDG"] == loop.kinds["LDGSTS"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
+
+
+# Places side by side in memory are one axis: [batch, row, 16 heads, 64 numbers] is a matrix of rows and 1024 columns.
+def test_heads_are_columns_of_one_matrix(daemon):
+    a, b = te.placeholder((8, 512, 1024), "bfloat16", "A"), te.placeholder((1024, 16, 64), "bfloat16", "B")
+    k = te.reduce_axis((0, 1024), "k")
+    sums = te.compute((8, 512, 16, 64), lambda n, i, h, d: te.sum(a[n, i, k].astype("float32") * b[k, h, d].astype("float32"), axis=k))
+    kernel = _compiled(daemon, [a, b, sums])
+    row = _tiles_of(kernel)
+    loop = main_loop(daemon, row["name"])
+    assert len([opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]) == 4, loop.opcodes
+    assert len(loop.opcodes) <= 18 * 4, loop.kinds
 
 
 def test_a_schedule_of_ones_own_is_followed(daemon):

@@ -67,6 +67,41 @@ TEST(PredictTiles, LanesMultiplyFloat32AndTensorCoresTf32) {
   EXPECT_EQ(term_of(tf32, "multiply-adds"), 0);
 }
 
+/// Of the one factor that does not go along the sum, on the way to tensor cores that read it so.
+TEST(PredictTiles, ThreadsTurnBytesOnHopper) {
+  const std::string bytes = product("float8_e5m2", "64");
+  const Prediction on_hopper = predicted(bytes, 1024);
+  EXPECT_EQ(term_of(on_hopper, "bytes turned"), 5.5 * 64 * 1024 / 128);
+  EXPECT_EQ(on_hopper.cycles, term_of(on_hopper, "tensor cores") +
+                                  term_of(on_hopper, "bytes turned") +
+                                  term_of(on_hopper, "launches"));
+  EXPECT_EQ(term_of(predicted(product("float16", "64"), 1024), "bytes turned"), 0);
+  const Prediction on_blackwell =
+      predict_tiles(tile::parse(bytes), {{1024}}, autoschedule::gpu_machine("sm_100"));
+  EXPECT_EQ(term_of(on_blackwell, "bytes turned"), 0);
+}
+
+TEST(PredictTiles, CopiesOfFactorsComeOnTop) {
+  const tile::Program copy =
+      tile::parse(R"(tile copies[n](A: float16[132, 64, n], T: float16[132, n, 64] output) {
+  blocks b: 132 by 1, k: n by 64, i: 64 by 64
+  view v0 = A[1, 64, 64]
+  view v1 = T[1, 64, 64] order [0, 2, 1]
+  t0 = load v0[b, i, k]
+  store v1[b, i, k] = t0
+})");
+  const tile::Program add = tile::parse(product("float16", "64"));
+  tile::Sequence sequence = tile::alone(add);
+  sequence.tensors.push_back(copy.parameters[1]);
+  sequence.steps.insert(sequence.steps.begin(), {copy, {0, 3}});
+  const Prediction alone = predict_tiles(add, {{4096}}, h100());
+  const Prediction copied = predict_tiles(copy, {{4096}}, h100());
+  EXPECT_GE(term_of(copied, "issue"), 64 * 4096 * 7 / 128);
+  const Prediction whole = predict_tiles(sequence, {{4096}}, h100());
+  EXPECT_DOUBLE_EQ(term_of(whole, "copies of factors"), copied.cycles);
+  EXPECT_DOUBLE_EQ(whole.cycles, alone.cycles + copied.cycles);
+}
+
 TEST(PredictTiles, FewRowsAreMultipliedByWarps) {
   const Prediction few = predicted(product("float16", "32"), 1024);
   EXPECT_DOUBLE_EQ(term_of(few, "tensor cores"), 32 * 64 * 1024 / (2048 * 0.629));

@@ -55,6 +55,7 @@ Artifact example() {
   variant.launches.push_back(variant.launches[0]);
   variant.loops = {{1, 2, size(1)}};
   variant.tile_launches = {{"tiles", {size(0)}, {SizeExpr::constant(1)}, SizeExpr::constant(0)}};
+  variant.tile_workspace_bytes = SizeExpr::constant(256);
   variant.workspace_bytes = size(1);
   variant.workspace_bytes_per_thread = SizeExpr::constant(128);
   artifact.variants = {variant, Variant{}};
@@ -118,7 +119,7 @@ TEST(Artifact, OfAnotherVersionIsToldApart) {
   bytes[8] = 99;
   const Error error =
       expect_error([&] { deserialize_artifact(bytes); }, ErrorKind::InvalidArgument,
-                   "the saved artifact has format version 99, but this build reads version 4");
+                   "the saved artifact has format version 99, but this build reads version 5");
   EXPECT_EQ(error.reason(), "ARTIFACT_VERSION");
 }
 

@@ -265,7 +265,7 @@ TEST_F(AssembledAttention, OfAnySizeBatchLayoutMaskAndEpilogue) {
     const tile::Program program = tile::attention(kernel, shape);
     SCOPED_TRACE(tile::print(program));
     const std::string bytecode =
-        tile::bytecode(program, "kiln_tile_0", {.arch = arch, .warps = shape.warps});
+        tile::bytecode(tile::alone(program), {.arch = arch, .warps = shape.warps});
     const std::string cubin = codegen::Tileiras(std::chrono::seconds(60)).assemble(bytecode, arch);
     EXPECT_EQ(codegen::kernels_of_cubin(cubin).at(0).name, "kiln_tile_0");
   }

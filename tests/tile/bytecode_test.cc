@@ -15,7 +15,7 @@ namespace {
 class TileBytecode : public WithTileiras {
  protected:
   static void expect_assembled(std::string_view text, const tile::BytecodeOptions& options = {}) {
-    const std::string bytecode = tile::bytecode(tile::parse(text), "kiln_tile_0", options);
+    const std::string bytecode = tile::bytecode(tile::alone(tile::parse(text)), options);
     for (const std::string_view arch : kArchitectures) {
       if (arch == "sm_80" && text.find("float8") != std::string_view::npos) continue;  // has none
       SCOPED_TRACE(arch);

@@ -125,8 +125,8 @@ TEST(TileContraction, BlocksAreSmallerWhereThereAreFew) {
   EXPECT_EQ(shape_of("768"), "128 x 256 x 64, 8");
   EXPECT_EQ(shape_of("512"), "128 x 256 x 32, 8");  // a longer loop
   EXPECT_EQ(shape_of("90"), "128 x 128 x 64, 0");
-  EXPECT_EQ(shape_of("17"), "32 x 32 x 32, 0");
-  EXPECT_EQ(shape_of("1"), "16 x 16 x 16, 0");
+  EXPECT_EQ(shape_of("17"), "128 x 32 x 32, 0");  // of several batches
+  EXPECT_EQ(shape_of("1"), "64 x 16 x 16, 0");
 }
 
 /// A row of a part has 128 bytes; sums of 8-bit floats, which are there twice, have fewer columns.

@@ -291,15 +291,14 @@ TEST(TileConvolution, SaysWhyAFactorIsNoWindow) {
   }
 }
 
-TEST(TileConvolution, ChannelsBeforePlacesAreNone) {
+TEST(TileConvolution, ChannelsBeforePlacesAreNoneWithoutACopy) {
   const language::Kernel kernel =
       kernel_of(
           "kernel k(X: float16[2, 16, 8, 8], F: float16[4, 16, 3, 3]) -> (Y: float32[2, 4, 6, 6]) {"
           " Y[b, m, y, x] = sum[c < 16, r < 3, s < 3](float32(X[b, c, y + r, x + s]) * "
           "float32(F[m, c, r, s])) }")
           .kernel;
-  expect_no_form(
-      kernel, "what lies side by side in its output are the places of a window, not the filters");
+  expect_no_form(kernel, "a window of it is not summed over all of its last dimension");
 }
 
 }  // namespace

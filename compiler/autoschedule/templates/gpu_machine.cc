@@ -73,7 +73,8 @@ GpuMachine gpu_machine(std::string_view arch) {
                      .l2_bytes = row.l2_gigabytes / cycles,
                      .memory_bytes = row.memory_gigabytes / cycles,
                      .l2_size = row.l2_mebibytes << 20,
-                     .gigahertz = row.gigahertz};
+                     .gigahertz = row.gigahertz,
+                     .bytes_along_sums = ir::gpu_arch(arch).bytes_along_sums};
   const std::optional<GpuFigures> figures = figures_of(arch);
   if (!figures) return machine;
   machine.name = std::string(arch);

@@ -21,6 +21,7 @@ struct GpuMachine {
   double memory_bytes = 0;  // a cycle, from memory, where all of them read
   int64_t l2_size = 0;      // bytes, of all of them together
   double gigahertz = 0;
+  bool bytes_along_sums = false;  // as ir::GpuArch has it
 };
 
 /// Of each multiprocessor: instructions that it starts in a cycle, one a scheduler, and bytes that

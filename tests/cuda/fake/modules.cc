@@ -59,6 +59,25 @@ int add_ten(const Launch& launch, void** parameters) {
   return 0;
 }
 
+/// Of two launches of code made of tiles: the first leaves x[i] + 10 in the workspace, which its
+/// parameters have behind the strides, and the second stores twice that to y.
+int leave_ten(const Launch&, void** parameters) {
+  const auto* const x = argument<const float*>(parameters, 0);
+  const auto n = argument<int64_t>(parameters, 2);
+  auto* const workspace = argument<float*>(parameters, 5);
+  for (int64_t i = 0; i < n; ++i)
+    workspace[i] = x[i] + 10;
+  return 0;
+}
+int double_what_was_left(const Launch&, void** parameters) {
+  auto* const y = argument<float*>(parameters, 1);
+  const auto n = argument<int64_t>(parameters, 2);
+  const auto* const workspace = argument<const float*>(parameters, 5);
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = 2 * workspace[i];
+  return 0;
+}
+
 /// Reads beside its memory.
 int fault(const Launch&, void**) { return 700; }
 
@@ -133,10 +152,10 @@ void* Module::variable(const std::string& name) const {
 bool Module::has_variable(uint64_t address) { return variables().contains(address); }
 
 const Kernel* Module::find(const std::string& name) const {
-  static const std::map<std::string, Kernel> kKnown = {{"add_one", {7, add_one}},
-                                                       {"add_ten", {3, add_ten}},
-                                                       {"fault", {0, fault}},
-                                                       {"hang", {0, hang, true}}};
+  static const std::map<std::string, Kernel> kKnown = {
+      {"add_one", {7, add_one}},     {"add_ten", {3, add_ten}},
+      {"leave_ten", {6, leave_ten}}, {"double_what_was_left", {6, double_what_was_left}},
+      {"fault", {0, fault}},         {"hang", {0, hang, true}}};
   if (library_ == nullptr) {
     const auto at = kKnown.find(name);
     return at != kKnown.end() ? &at->second : nullptr;

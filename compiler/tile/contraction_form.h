@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "compiler/language/kernel.h"
+#include "compiler/tile/block_shape.h"
+#include "compiler/tile/factor_copies.h"
+#include "compiler/tile/sequence.h"
+
+namespace kiln::tile {
+
+/// A way to do a contraction on tiles: its factors are read as they lie, or from copies.
+class ContractionForm {
+ public:
+  ContractionForm(const language::Kernel& kernel, language::Kernel read,
+                  std::vector<FactorCopy> copies);
+
+  /// Shapes for its blocks, as block_shapes() has them. Throws as it does.
+  std::vector<BlockShape> shapes() const { return block_shapes(read_); }
+  /// The product, behind the programs that make the copies. Throws as contraction() does.
+  Sequence sequence(const BlockShape& shape) const;
+  const std::vector<FactorCopy>& copies() const { return copies_; }
+
+ private:
+  std::vector<Parameter> parameters_;  // of the kernel
+  language::Kernel read_;              // whose factors are those copies
+  std::vector<FactorCopy> copies_;
+};
+
+/// The ways for an architecture, that without copies first. Throws Unsupported TILE_FORM with the
+/// reason where the kernel is no contraction.
+std::vector<ContractionForm> contraction_forms(const language::Kernel& kernel,
+                                               std::string_view arch);
+
+}  // namespace kiln::tile
