@@ -87,17 +87,23 @@ TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
         made_of(plain, &assembler, {.untouched = true}, arch),
         fmt::format("Tile IR is used for sm_90, sm_100, sm_103, sm_110, not for {}", arch));
   }
-  for (const auto& [steps, columns] :
-       {std::pair{"252", "512"}, std::pair{"256", "516"}, std::pair{"256", "510"}}) {
-    expect_cuda_c(made_of(product("512", steps, columns), &assembler),
-                  "the rows of a tensor are no multiples of 16 bytes");
-  }
   expect_cuda_c(made_of(product("512", "n", "512"), &assembler),
-                "the call says how long the rows of its tensors are");
+                "the call says how long the rows of its factors are");
   expect_cuda_c(
       made_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] + 1.0 }", &assembler),
       "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
       "integers in int32");
+}
+
+/// Rows that no copy without threads reaches are copied before, if that pays.
+TEST(TileCode, CopiesFactorsWhereThatPays) {
+  FakeAssembler assembler;
+  expect_cuda_c(made_of(product("4095", "4093", "4091"), &assembler),
+                "tileiras was ended by signal 11");
+  for (const auto& [steps, columns] : {std::pair{"256", "516"}, std::pair{"256", "510"}}) {
+    expect_cuda_c(made_of(product("512", steps, columns), &assembler),
+                  "its CUDA C is predicted to take less time than code on tiles");
+  }
 }
 
 TEST(TileCode, IsNotForSumsOfIntegersThatMayWrap) {
@@ -133,6 +139,19 @@ TEST(TileCode, IsNotMentionedWhereNothingAssembles) {
 }
 
 class AssembledTileCode : public WithTileiras {};
+
+TEST_F(AssembledTileCode, IsLaunchedBehindThatOfItsCopies) {
+  const codegen::Tileiras tileiras;
+  const Made made = made_of(product("4095", "4093", "4091"), &tileiras);
+  EXPECT_EQ(made.report["generator"]["name"], "Tile IR") << made.report;
+  const Variant& variant = made.artifact.variants[0];
+  ASSERT_EQ(variant.tile_launches.size(), 3u);
+  EXPECT_EQ(variant.tile_launches[2].entry, "kiln_tile_2");
+  EXPECT_EQ(variant.tile_launches[2].grid[0].evaluate({}), 32 * 16);
+  const int64_t rows_of_both = 4095 + 4093;
+  EXPECT_EQ(variant.tile_workspace_bytes.evaluate({}), rows_of_both * 4096 * 2);
+  EXPECT_EQ(made.report["launches"], 3);
+}
 
 TEST_F(AssembledTileCode, IsLaunchedOnceForEachBlock) {
   const codegen::Tileiras tileiras;
