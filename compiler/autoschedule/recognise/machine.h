@@ -48,6 +48,17 @@ struct Machine {
   double gathered_cycles = 1.5;
   double transposed_cycles = 0.7;
   double copied_row_cycles = 1.1;
+  // Of a convolution: of an element that is laid out in a patch, and of one of a filter that is
+  // copied next to other channels; each where all of them are in L2, and where they are not.
+  double patch_cycles = 1.2;
+  double far_patch_cycles = 5;
+  double filter_cycles = 1.2;
+  double far_filter_cycles = 5;
+  // Of an element of an image that serves a vector of channels, and of one of the result that is
+  // turned into columns; of an element of a vector whose elements are apart.
+  double spread_cycles = 0.35;
+  double turned_cycles = 1;
+  double apart_cycles = 0.2;
   std::string_view source = {};  // where the figures are from
 };
 

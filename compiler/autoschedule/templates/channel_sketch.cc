@@ -14,16 +14,9 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles for what a step of a tile does beside its sums, and for an element of the image that it
-// spreads over a vector. Measured on Sapphire Rapids, tiles of 8 columns with and without a window.
-constexpr double kStepCycles = 0.3;
-constexpr double kSpreadCycles = 0.35;
-// For an element of the result that is transposed, and one of a filter that is copied next to other
-// channels, near and far.
-constexpr double kTransposeCycles = 1;
-constexpr double kPackCycles = 1.2;
-constexpr double kFarCycles = 5;
-constexpr double kNearFilters = 256 * 1024;
+// Of a step beside its sums, in parts of what an element costs that is spread: the filters of it.
+constexpr double kStepOfSpread = 0.85;
+// Of the start and the end of a tile, as of a product's (tile_cost.cc).
 constexpr double kTileCycles = 30;
 // Of a square of filters that is transposed in registers: its rows fill half of them.
 constexpr int64_t kMostLanes = 16;
@@ -45,9 +38,11 @@ double one_tile(const Convolution& convolution, int64_t columns, int64_t vectors
   const double span = static_cast<double>((columns - 1) * image.stride) + window;
   const double spread = std::min(span / window, static_cast<double>(columns));
   const auto sums = static_cast<double>(columns * vectors);
-  // Two multiply-adds a cycle, or the chain of a single sum.
-  const double step = std::max(sums / 2, size.latency) + kStepCycles + spread * kSpreadCycles;
-  const double transposed = sums * static_cast<double>(size.register_lanes) * kTransposeCycles;
+  const Machine& machine = convolution.machine;
+  // The ports of multiply-adds, or the chain of a single sum.
+  const double step = std::max(sums / size.multiply_adds, size.latency) +
+                      (kStepOfSpread + spread) * machine.spread_cycles;
+  const double transposed = sums * static_cast<double>(size.register_lanes) * machine.turned_cycles;
   return static_cast<double>(size.steps) * step + kTileCycles + transposed;
 }
 
@@ -234,7 +229,10 @@ double channels_cycles(const Convolution& convolution, bool copies_filters) {
   const double line = line_cycles(convolution, columns) +
                       copy_cycles(convolution, lines) / static_cast<double>(lines);
   const auto filters = static_cast<double>(size.rows * size.steps);
-  const double each = filters > kNearFilters ? kFarCycles : kPackCycles;
+  // Beside what they are copied to.
+  const bool is_far = filters > static_cast<double>(size.l2_elements) / 2;
+  const double each =
+      is_far ? convolution.machine.far_filter_cycles : convolution.machine.filter_cycles;
   const double pack = copies_filters ? filters * each : 0;
   return static_cast<double>(image.lines) * line + pack / static_cast<double>(image.images);
 }

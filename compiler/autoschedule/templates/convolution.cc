@@ -12,23 +12,23 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles of a step for a vector of columns, of which the steps of a window read much the same, and
-// for an element of a row, of which there are as many streams.
-constexpr double kVectorCycles = 0.2;
-constexpr double kRowCycles = 0.1;
-// A window of one element gains by a copy if so many tiles of rows read it and it is large.
+// What a step of a window holds up a core, in parts of what a line from L2 does: of three columns
+// of a window two were read by the steps before; and an element of a row is one of a stream each.
+constexpr double kVectorOfWindow = 1.0 / 3;
+constexpr double kRowOfStreams = 1.0 / 6;
+// A window of one element gains by a copy if so many tiles of rows read it and L1 does not hold it.
 constexpr int64_t kReaders = 4;
-constexpr int64_t kFarElements = 16 * 1024;
-// Floats: a block of lines of the image stays in L2 while all rows pass.
-constexpr int64_t kBlockElements = 128 * 1024;
-// Cycles for an element that is copied with its line.
-constexpr double kCopyCycles = 0.5;
-// Each takes well below a tenth of a millisecond then: nobody waits long for the last one.
-constexpr int64_t kTasks = 12;
+// A block of lines of the image takes a quarter of L2 while all rows pass, which has their filters
+// and results, too.
+constexpr int64_t kBlocksOfL2 = 4;
+// Three for each of a few cores: nobody waits long for the last one.
+constexpr int64_t kTasks = 3 * kFewCores;
+constexpr double kLineBytes = 64;
 
 }  // namespace
 
@@ -49,31 +49,44 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
     return std::nullopt;
   }
   const bool is_apart = !is_contiguous_in(graph, *contraction->column_factor, contraction->column);
-  if (!is_apart) numbers.size.row_cycles = kRowCycles;
-  if (!is_apart && image->reach > 0) numbers.size.vector_cycles = kVectorCycles;
+  const double held = chooser.machine.held_cycles;
+  numbers.size.loop_cycles = chooser.machine.loop_cycles;
+  numbers.size.vector_cycles = held * (!is_apart && image->reach > 0 ? kVectorOfWindow : 1);
+  if (!is_apart) numbers.size.row_cycles = held * kRowOfStreams;
   const bool is_read_often = numbers.size.rows >= kReaders * best_tile(numbers.size).rows;
-  if (image->reach == 0 && (!is_read_often || image->line_elements * image->lines < kFarElements)) {
-    return std::nullopt;
-  }
+  const bool is_near = image->line_elements * image->lines < numbers.size.l1_elements;
+  if (image->reach == 0 && (!is_read_often || is_near)) return std::nullopt;
   const std::vector<ir::Expr>& shape = graph[image->source.stage].shapes[image->source.output];
   const int64_t last = ir::as_const_int(analysis::simplify(shape.back())).value_or(1);
   // Copies are vectors of two registers, or shorter for lines that are no longer than that.
   int64_t lanes = 2 * numbers.size.register_lanes;
   while (lanes > last)
     lanes /= 2;
-  return Convolution{std::move(tiling), *image, numbers, lanes, is_apart};
+  const auto element_bytes = static_cast<double>(size_of(graph[id].types[0]));
+  return Convolution{.tiling = std::move(tiling),
+                     .image = *image,
+                     .numbers = numbers,
+                     .machine = chooser.machine,
+                     .element_bytes = element_bytes,
+                     .copied_lanes = lanes,
+                     .is_apart = is_apart};
 }
 
 double copy_cycles(const Convolution& convolution, int64_t lines) {
   const Image& image = convolution.image;
   const int64_t copied = (lines - 1) * image.stride + image.reach + 1;
-  return static_cast<double>(copied * image.line_elements) * kCopyCycles;
+  return static_cast<double>(copied * image.line_elements) * copied_element_cycles(convolution);
+}
+
+double copied_element_cycles(const Convolution& convolution) {
+  return convolution.machine.copied_line_cycles * convolution.element_bytes / kLineBytes;
 }
 
 int64_t lines_of_block(const Convolution& convolution, double line_cycles) {
   const Image& image = convolution.image;
   const ContractionSize& size = convolution.numbers.size;
   const int64_t least_tasks = std::max(kTasks, size.block_tasks);
+  const int64_t most = size.l2_elements / kBlocksOfL2;
   int64_t best = 1;
   double least = 0;
   for (int64_t lines = 1; lines <= image.lines; ++lines) {
@@ -81,7 +94,7 @@ int64_t lines_of_block(const Convolution& convolution, double line_cycles) {
     const int64_t blocks = (image.lines + lines - 1) / lines;
     const int64_t tasks = blocks * std::min(image.images, least_tasks);
     // More lines only make both worse, so the search ends here.
-    if (lines > 1 && (copied * image.line_elements > kBlockElements || tasks < least_tasks)) break;
+    if (lines > 1 && (copied * image.line_elements > most || tasks < least_tasks)) break;
     const double block = static_cast<double>(lines) * line_cycles + copy_cycles(convolution, lines);
     const double time = static_cast<double>(blocks) * block * imbalance(tasks, size.cores);
     if (lines > 1 && time >= least) continue;

@@ -14,6 +14,8 @@ struct Convolution {
   Tiling tiling;
   Image image;
   Numbers numbers;
+  Machine machine;
+  double element_bytes = 4;
   int64_t copied_lanes = 1;
   bool is_apart = false;  // columns of the result are no neighbours in the image
 };
@@ -24,6 +26,8 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId stag
 
 /// Cycles of the copy of the lines that so many lines of the result read.
 double copy_cycles(const Convolution& convolution, int64_t lines);
+/// And of one element that is copied with its line.
+double copied_element_cycles(const Convolution& convolution);
 
 /// How many lines of the result are a block, of which each takes so many cycles: few copied twice,
 /// and as much for each core to do.

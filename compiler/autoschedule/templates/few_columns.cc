@@ -13,8 +13,8 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles for an element of the result that is transposed.
-constexpr double kTransposeCycles = 1.5;
+// A result that is transposed is read and stored, each in squares that registers turn.
+constexpr double kTurns = 2;
 // With so many vectors of columns they are filled well enough.
 constexpr int64_t kManyVectors = 2;
 
@@ -44,7 +44,8 @@ bool gains_by_rows_last(const Chooser& chooser, StageId id, const Contraction& p
   const double elements = static_cast<double>(size.rows) * static_cast<double>(size.columns);
   ContractionSize swapped = size;
   std::swap(swapped.rows, swapped.columns);
-  return cycles_of(swapped) + elements * kTransposeCycles < cycles_of(size);
+  return cycles_of(swapped) + elements * kTurns * chooser.machine.transposed_cycles <
+         cycles_of(size);
 }
 
 }  // namespace

@@ -10,16 +10,23 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles for an element of a vector whose elements are not next to each other.
-constexpr double kApartCycles = 0.2;
+/// A line of an image with its zeros around begins anywhere, and so do vectors of it. Of one whose
+/// elements are apart LLVM loads as many as the next power of two has, one by one.
+ContractionSize size_of_lines(const Convolution& convolution) {
+  ContractionSize size = convolution.numbers.size;
+  size.vector_loads = 2;
+  size.whole_vectors = convolution.is_apart;
+  return size;
+}
 
 /// What a core does for a line. Columns that are apart are put together again for each tile of
 /// rows.
 double line_cycles(const Convolution& convolution, const TileShape& tile) {
-  const ContractionSize& size = convolution.numbers.size;
+  const ContractionSize size = size_of_lines(convolution);
   const int64_t row_tiles = (size.rows + tile.rows - 1) / tile.rows;
   const double apart = convolution.is_apart ? static_cast<double>(row_tiles * size.steps) *
-                                                  static_cast<double>(size.columns) * kApartCycles
+                                                  static_cast<double>(size.columns) *
+                                                  convolution.machine.apart_cycles
                                             : 0;
   return tile_cycles(size, tile) + apart;
 }
@@ -47,14 +54,14 @@ void write_lines(const StageGraph& graph, const Convolution& convolution, StepWr
 }  // namespace
 
 double lines_cycles(const Convolution& convolution) {
-  const double line = line_cycles(convolution, best_tile(convolution.numbers.size));
+  const double line = line_cycles(convolution, best_tile(size_of_lines(convolution)));
   const int64_t lines = lines_of_block(convolution, line);
   return static_cast<double>(convolution.image.lines) *
          (line + copy_cycles(convolution, lines) / static_cast<double>(lines));
 }
 
 Sketch lines_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel) {
-  const ContractionSize& size = convolution.numbers.size;
+  const ContractionSize size = size_of_lines(convolution);
   const Contraction& contraction = convolution.tiling.contraction;
   const TileShape tile = best_tile(size);
   const int64_t lines = lines_of_block(convolution, line_cycles(convolution, tile));

@@ -13,12 +13,6 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles for an element that is gathered into a patch, and where all patches are more than L2
-// holds.
-constexpr double kGatherCycles = 1.2;
-constexpr double kFarCycles = 5;
-constexpr double kNearPatches = 512 * 1024;
-
 /// Whether all lines of a channel are read at once, so that each is padded when it is copied.
 bool is_padded_by_channel(const StageGraph& graph, const Convolution& convolution) {
   if (!convolution.image.is_computed_for) return false;
@@ -110,8 +104,10 @@ bool may_have_patches(const StageGraph& graph, const Convolution& convolution) {
 
 double patches_cycles(const Convolution& convolution) {
   const ContractionSize size = size_in_one_line(convolution);
+  const Machine& machine = convolution.machine;
   const double gathered = static_cast<double>(size.steps) * static_cast<double>(size.columns);
-  const double each = gathered > kNearPatches ? kFarCycles : kGatherCycles;
+  const bool is_far = gathered > static_cast<double>(size.l2_elements);
+  const double each = is_far ? machine.far_patch_cycles : machine.patch_cycles;
   return tile_cycles(size, best_tile(size)) + each * gathered;
 }
 

@@ -12,10 +12,6 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles for an element that is copied to the others of its tile, and of the result.
-// Of a copy along a line, as in convolution.cc.
-constexpr double kCopyCycles = 0.5;
-
 /// Tiles of pixels, for all rows; the stage's loops in that order.
 std::pair<AxisId, AxisId> write_tiles(const Convolution& convolution, StepWriter& steps,
                                       const std::vector<AxisId>& outer, int64_t lanes) {
@@ -97,8 +93,9 @@ bool may_have_pixels(const StageGraph& graph, const Convolution& convolution) {
 
 double pixels_cycles(const Convolution& convolution) {
   const ContractionSize size = size_in_one_line(convolution);
+  // To the others of its tile, and of the result.
   const auto copied = static_cast<double>((size.steps + size.rows) * size.columns);
-  return tile_cycles(size, best_tile(size)) + kCopyCycles * copied;
+  return tile_cycles(size, best_tile(size)) + copied_element_cycles(convolution) * copied;
 }
 
 Sketch pixels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel) {

@@ -26,7 +26,8 @@ constexpr int64_t kMostRowsAtOnce = 8;
 // from memory nothing, and of rows that are few the rest is too much of the work.
 constexpr int64_t kRowsFromNear = 16;
 constexpr int64_t kFewestGroups = 4;
-constexpr int64_t kNearElements = int64_t{3} << 20;  // of float32: three quarters of 16 MiB
+// In eighths of L3, whose other cores have a part.
+constexpr int64_t kNearEighths = 3;
 // A row of so many elements is reduced in twice as many lanes, which hides how long an addition
 // takes; the horizontal reduction at the end of a row takes longer then.
 constexpr int64_t kLongRow = 512;
@@ -50,20 +51,20 @@ int64_t tasks_beside(const StageGraph& graph, StageId id) {
 
 /// Whether a reduction goes through more than the caches hold, in long runs.
 bool exceeds_caches(const Chooser& chooser, StageId id) {
-  // 4 MiB of floats: more than the L2 of the machines that were measured (1 and 2 MiB).
-  constexpr int64_t kElements = int64_t{1} << 20;
+  constexpr int64_t kOfL2 = 2;  // so many times: nothing of it is there when it is read again
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
+  const int64_t most = kOfL2 * chooser.machine.l2_bytes / size_of(stage.types[0]);
   int64_t reduced = 1;
   for (const AxisId axis : stage.reduce) {
     const std::optional<int64_t> extent = constant_extent(graph, axis);
-    reduced *= std::clamp<int64_t>(extent.value_or(kElements), 1, kElements);
-    if (reduced >= kElements) break;
+    reduced *= std::clamp<int64_t>(extent.value_or(most), 1, most);
+    if (reduced >= most) break;
   }
-  const int64_t last = constant_extent(graph, columns_of(stage).back()).value_or(kElements);
+  const int64_t last = constant_extent(graph, columns_of(stage).back()).value_or(most);
   constexpr int64_t kManyRows = 64;
-  const int64_t each = reduced * std::clamp<int64_t>(last, 1, kElements);
-  if (reduced < kManyRows || each >= kElements) return reduced >= kManyRows;
+  const int64_t each = reduced * std::clamp<int64_t>(last, 1, most);
+  if (reduced < kManyRows || each >= most) return reduced >= kManyRows;
   // Of several, none of which stays in L2 while its columns are read piece by piece.
   constexpr int64_t kSeveral = 4;
   return each * size_of(stage.types[0]) > chooser.machine.l2_bytes &&
@@ -72,13 +73,15 @@ bool exceeds_caches(const Chooser& chooser, StageId id) {
 
 /// Whether what is reduced down its columns is in L3 where it was read before, as weights of a step
 /// are, and has rows enough.
-bool gains_by_many_rows(const StageGraph& graph, StageId id) {
+bool gains_by_many_rows(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
+  const int64_t most = chooser.machine.l3_bytes * kNearEighths / 8 / size_of(stage.types[0]);
   const auto extent = [&](AxisId axis) { return constant_extent(graph, axis).value_or(0); };
   const int64_t rows = extent(stage.reduce.back());
   const int64_t columns = extent(columns_of(stage).back());
   return stage.reduce.size() == 1 && rows >= kFewestGroups * kRowsFromNear && columns > 0 &&
-         rows <= kNearElements / columns;
+         rows <= most / columns;
 }
 
 /// Columns whose sums are in registers while the rows pass, so many that one addition need not wait
@@ -199,9 +202,9 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     if (const int64_t columns = vectors->columns; columns > 0) {
       sketch.parameters.push_back({"columns", {0, columns / 2, columns, columns * 2}, columns});
       const int64_t rows = constant_extent(graph, graph[id].reduce.back()).value_or(0);
-      const int64_t preferred = gains_by_many_rows(graph, id) ? kRowsFromNear
-                                : rows >= kRowsAtOnce         ? kRowsAtOnce
-                                                              : 1;
+      const int64_t preferred = gains_by_many_rows(chooser, id) ? kRowsFromNear
+                                : rows >= kRowsAtOnce           ? kRowsAtOnce
+                                                                : 1;
       sketch.parameters.push_back(
           {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce, kRowsFromNear}, preferred});
     }

@@ -64,7 +64,10 @@ ContractionSize size_on(const Machine& machine, int64_t register_lanes) {
 
 std::vector<TileShape> tile_shapes(const ContractionSize& size) {
   std::vector<TileShape> shapes;
-  const int64_t most_vectors = std::min(kMostVectors, ceil_div(size.columns, size.register_lanes));
+  const int64_t all_vectors = size.whole_vectors
+                                  ? std::max<int64_t>(size.columns / size.register_lanes, 1)
+                                  : ceil_div(size.columns, size.register_lanes);
+  const int64_t most_vectors = std::min(kMostVectors, all_vectors);
   for (int64_t vectors = std::min(size.least_vectors, most_vectors); vectors <= most_vectors;
        ++vectors) {
     for (int64_t rows = 1; rows <= std::min(size.rows, size.most_rows); ++rows) {
@@ -86,8 +89,9 @@ double tile_core_cycles(const ContractionSize& size, int64_t rows, int64_t colum
   // The longest of three bottlenecks: the ports of multiply-adds, the chain of one sum, and the
   // ports of loads, on which an element of a row is broadcast as it is loaded.
   const double turned = vectors * static_cast<double>(size.column_registers - 1);
-  const double busy = std::max({(sums + turned) / size.multiply_adds, size.latency,
-                                (static_cast<double>(rows) + vectors) / size.loads});
+  const double busy =
+      std::max({(sums + turned) / size.multiply_adds, size.latency,
+                (static_cast<double>(rows) + size.vector_loads * vectors) / size.loads});
   return static_cast<double>(size.steps) * (busy + size.loop_cycles) + kTileCycles +
          kElementCycles * sums;
 }

@@ -22,6 +22,7 @@ struct ContractionSize {
   double multiply_adds = 2;
   double latency = 4;
   double loads = 2;
+  double vector_loads = 1;  // that a vector of columns takes: 2 where it lies across two lines
   int64_t l1_elements = 12 * 1024;
   int64_t l2_elements = 512 * 1024;
   int64_t cores = 2;             // among which tasks are uneven
@@ -36,6 +37,7 @@ struct ContractionSize {
   // Cycles of a step for a line of columns, from L2, and for an element of a row.
   double vector_cycles = 0.6;
   double vector_part = 1;         // of a line that a vector is
+  bool whole_vectors = false;     // a tile has no vector that is not full, but the last one
   bool columns_in_order = false;  // those of a step lie next to those of the one before
   double row_cycles = 0;
 };

@@ -18,24 +18,29 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles for an element of the result that is transposed, and for one of a factor that is copied.
-constexpr double kTransposeCycles = 1.5;
-constexpr double kCopyCycles = 1.1;
-// Cycles for a vector of multiply-adds of products side by side: as long as the factors of as many
-// as a vector has lanes are in L2, and in proportion past that. Measured with 8 to 541 steps on
-// Sapphire Rapids.
-constexpr double kSideBySideCycles = 0.8;
-constexpr double kNearElements = 400 * 1024;
+// A result that is transposed is read and stored, each in squares that registers turn.
+constexpr double kTurns = 2;
+// What a multiply-add of products side by side loads, in vectors: both factors, of which sums in
+// registers share some. By 8 to 541 steps on Sapphire Rapids.
+constexpr double kLoadsSideBySide = 1.6;
+// The factors of as many products as a vector has lanes may take so much of L2; past that the time
+// grows in proportion.
+constexpr double kOfL2 = 0.8;
 
 struct Extents {
   int64_t batch = 1;
   ContractionSize size;
+  double copied_cycles = 0;  // for an element of a factor that is copied, and of a result that is
+  double turned_cycles = 0;  // transposed
 };
 
 std::optional<Extents> extents_of(const Chooser& chooser, const SideBySide& product) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[product.stage];
-  Extents found{.size = size_on(chooser.machine, register_lanes(chooser, product.stage))};
+  const Machine& machine = chooser.machine;
+  Extents found{.size = size_on(machine, register_lanes(chooser, product.stage)),
+                .copied_cycles = machine.copied_row_cycles,
+                .turned_cycles = kTurns * machine.transposed_cycles};
   found.size.rows = found.size.columns = found.size.steps = 1;
   const auto multiply = [&](int64_t& count, AxisId axis) {
     const int64_t extent = constant_extent(graph, axis).value_or(0);
@@ -56,12 +61,14 @@ double cycles_side_by_side(const SideBySide& product, const Extents& extents) {
   const auto row_elements = static_cast<double>(size.rows * size.steps);
   const auto column_elements = static_cast<double>(size.columns * size.steps);
   const auto lanes = static_cast<double>(size.register_lanes);
-  const double far = (row_elements + column_elements) * lanes / kNearElements;
-  const double sums = row_elements * static_cast<double>(size.columns) * kSideBySideCycles;
+  const double near = kOfL2 * static_cast<double>(size.l2_elements);
+  const double far = (row_elements + column_elements) * lanes / near;
+  const double sums =
+      row_elements * static_cast<double>(size.columns) * kLoadsSideBySide / size.loads;
   const double copied =
       (product.rows.is_apart ? row_elements : 0) + (product.columns.is_apart ? column_elements : 0);
   return std::ceil(static_cast<double>(extents.batch) / lanes) * sums * std::max(far, 1.0) +
-         static_cast<double>(extents.batch) * copied * kCopyCycles;
+         static_cast<double>(extents.batch) * copied * extents.copied_cycles;
 }
 
 /// Whether neighbours along the factor's own axis are neighbours in memory.
@@ -79,8 +86,8 @@ double cycles_transposed(const StageGraph& graph, const SideBySide& product,
   const double copied = (product.rows.is_apart ? 0 : rows * steps) +
                         (lies_together(graph, product.columns) ? 0 : columns * steps);
   return static_cast<double>(extents.batch) *
-         (tile_cycles(size, best_tile(size)) + copied * kCopyCycles +
-          rows * columns * kTransposeCycles);
+         (tile_cycles(size, best_tile(size)) + copied * extents.copied_cycles +
+          rows * columns * extents.turned_cycles);
 }
 
 bool gains_by_transposing(const Chooser& chooser, const SideBySide& product) {
