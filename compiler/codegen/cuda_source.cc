@@ -209,10 +209,8 @@ class Function {
       load("kiln_row", product.rows, i);
     for (size_t j = 0; j < columns; j += 2)
       load("kiln_column", product.columns, j);
-    for (size_t i = 0; i < rows; ++i) {
-      for (size_t j = 0; j < columns; ++j)
-        line("{}", multiply_call(product, names_[product.sums], i, j));
-    }
+    for (const std::string& call : multiply_calls(product, names_[product.sums]))
+      line("{}", call);
     --depth_;
     line("}}");
   }

@@ -4,6 +4,8 @@
 // the steps on second.
 #include "compiler/codegen/matrix_calls.h"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "compiler/codegen/cuda_expr.h"
@@ -42,6 +44,15 @@ std::string multiply_function(DType a, DType b) {
                      b == DType::Float8E5M2);
 }
 
+/// How far apart places are, where that is the same of all.
+std::optional<int64_t> distance_of(const std::vector<int64_t>& places) {
+  const int64_t distance = places.size() > 1 ? places[1] - places[0] : 0;
+  for (size_t i = 1; i < places.size(); ++i) {
+    if (places[i] - places[i - 1] != distance) return std::nullopt;
+  }
+  return distance;
+}
+
 }  // namespace
 
 std::string_view matrix_condition(const MatrixProduct& product) {
@@ -75,13 +86,40 @@ std::string load_call(const MatrixFactor& factor, bool are_columns, std::string_
   return fmt::format("kiln_load_matrices<{}>({}, {});", factor.is_transposed, to, from);
 }
 
-std::string multiply_call(const MatrixProduct& product, std::string_view sums, size_t i, size_t j) {
-  const int64_t place = product.row_places[i] + product.column_places[j];
-  return fmt::format(
-      "{0}({1}[{2}], {1}[{3}], {1}[{4}], {1}[{5}], kiln_rows[{6}], kiln_columns[{7}]);",
-      multiply_function(product.rows.buffer->type, product.columns.buffer->type), sums, place,
-      place + product.neighbour, place + product.lower, place + product.lower + product.neighbour,
-      i, j);
+std::vector<std::string> multiply_calls(const MatrixProduct& product, std::string_view sums) {
+  const std::string function =
+      multiply_function(product.rows.buffer->type, product.columns.buffer->type);
+  const auto call = [&](std::string_view place, auto i, auto j) {
+    const auto sum = [&](int64_t behind) {
+      return behind == 0 ? fmt::format("{}[{}]", sums, place)
+                         : fmt::format("{}[{} + {}]", sums, place, behind);
+    };
+    return fmt::format("{}({}, {}, {}, {}, kiln_rows[{}], kiln_columns[{}]);", function, sum(0),
+                       sum(product.neighbour), sum(product.lower),
+                       sum(product.lower + product.neighbour), i, j);
+  };
+  const auto down = distance_of(product.row_places);
+  const auto across = distance_of(product.column_places);
+  const int64_t first = product.row_places[0] + product.column_places[0];
+  if (down && across) {
+    const std::string place =
+        fmt::format("{}kiln_i * {} + kiln_j * {}", first == 0 ? "" : fmt::format("{} + ", first),
+                    *down, *across);
+    return {
+        "#pragma unroll",
+        fmt::format("for (int kiln_i = 0; kiln_i < {}; ++kiln_i) {{", product.row_places.size()),
+        "  #pragma unroll",
+        fmt::format("  for (int kiln_j = 0; kiln_j < {}; ++kiln_j)", product.column_places.size()),
+        "    " + call(place, "kiln_i", "kiln_j"),
+        "}"};
+  }
+  std::vector<std::string> calls;
+  for (size_t i = 0; i < product.row_places.size(); ++i) {
+    for (size_t j = 0; j < product.column_places.size(); ++j)
+      calls.push_back(
+          call(fmt::format("{}", product.row_places[i] + product.column_places[j]), i, j));
+  }
+  return calls;
 }
 
 }  // namespace kiln::codegen

@@ -271,6 +271,19 @@ TEST_P(MatrixTiles, EachLineOfTheSourceHasItsStatement) {
 INSTANTIATE_TEST_SUITE_P(All, MatrixTiles, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// NVRTC's time goes by the calls that it reads.
+TEST(MatrixTiles, AreOneCallForEachProductOfATile) {
+  const auto calls = [](std::string_view type, std::string_view function) {
+    const std::string square = "4096, 4096";
+    return count_in(source_of(gpu_loops(
+                        kernel_of(product("k, i", square, "k, j", square, square, "4096", type)))),
+                    function);
+  };
+  // Three iterations that are written out, and those that are left.
+  EXPECT_EQ(calls("int8", "kiln_multiply_bytes<signed char"), 4U);
+  EXPECT_EQ(calls("float16", "kiln_multiply<kiln_float16"), 4U);
+}
+
 /// Where a sum is in parts, of these, which are the last stage.
 std::vector<std::string> sketches_of(const std::string& text, std::string_view arch,
                                      const CompileOptions& options = {}) {
