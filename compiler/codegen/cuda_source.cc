@@ -17,6 +17,7 @@
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_uses.h"
 #include "compiler/codegen/matrix_calls.h"
+#include "compiler/codegen/matrix_chains.h"
 #include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"
@@ -60,6 +61,7 @@ class Function {
     const std::string parameters = parameter_list();
     MatrixBuffers matrices = matrix_buffers(nest_.body, nest_.axes);
     sums_ = std::move(matrices.sums);
+    chains_ = matrix_chains(nest_.body, nest_.axes);
     line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds(), name, parameters);
     ++depth_;
     if (order_.is_after_checks) line("if (kiln_is_stopped()) return;");
@@ -186,6 +188,22 @@ class Function {
   void write(const For& loop) {
     KILN_CHECK(loop.loop_kind == LoopKind::Serial || loop.loop_kind == LoopKind::Unrolled);
     if (is_background_ && is_written_out(loop)) return write_out(loop);
+    const bool is_chained = next_link_ < chains_.size() && chains_[next_link_].products == &loop;
+    if (is_chained) return write_chained(loop, chains_[next_link_++]);
+    write_product_or_loop(loop);
+  }
+
+  /// Sums of a chain of products are those of the whole once it ends.
+  void write_chained(const For& loop, const ChainLink& link) {
+    const std::string name = fmt::format("kiln_chain_{}", link.chain);
+    if (link.is_first) line("kiln_chain<{}> {};", elements_of(*link.sums), name);
+    chain_ = name;
+    write_product_or_loop(loop);
+    chain_.clear();
+    if (link.is_last) line("{}.add_to({});", name, names_[link.sums]);
+  }
+
+  void write_product_or_loop(const For& loop) {
     const auto product = analysis::find_matrix_product(loop, nest_.axes);
     if (!product) return write_loop(loop);
     directive(fmt::format("#if {}", matrix_condition(*product)));
@@ -201,7 +219,14 @@ class Function {
     const size_t columns = product.columns.tiles.size();
     line("{{");
     ++depth_;
-    line("const int kiln_lane = threadIdx.y * 4 + threadIdx.x;");
+    const bool is_anew = !chain_.empty() && has_moved_ && moving_.all == nullptr;
+    line("const int kiln_lane = {};",
+         is_anew ? "kiln_anew(threadIdx.y * 4 + threadIdx.x)" : "threadIdx.y * 4 + threadIdx.x");
+    std::string sums = names_[product.sums];
+    if (!chain_.empty()) {
+      line("float* const kiln_sums = {}.sums({});", chain_, sums);
+      sums = "kiln_sums";
+    }
     line("unsigned kiln_rows[{}][4], kiln_columns[{}][2];", rows, columns);
     declare_place("kiln_row", product.rows, place_of_lane(product.rows));
     declare_place("kiln_column", product.columns, place_of_lane_in_columns(product.columns));
@@ -209,7 +234,7 @@ class Function {
       load("kiln_row", product.rows, i);
     for (size_t j = 0; j < columns; j += 2)
       load("kiln_column", product.columns, j);
-    for (const std::string& call : multiply_calls(product, names_[product.sums]))
+    for (const std::string& call : multiply_calls(product, sums))
       line("{}", call);
     --depth_;
     line("}}");
@@ -251,6 +276,7 @@ class Function {
     moving_ = {.all = &*moving, .loop = &loop, .at = std::vector<int64_t>(moving->places.size())};
     write_iterations(loop);
     moving_ = {};
+    has_moved_ = true;
     --depth_;
     line("}}");
   }
@@ -497,8 +523,12 @@ class Function {
   std::vector<const Node*> statements_;
   const Node* current_ = nullptr;
   size_t depth_ = 0;
-  BufferSet vectors_;                    // moved at once
-  BufferSet sums_;                       // of products of matrices
+  BufferSet vectors_;              // moved at once
+  BufferSet sums_;                 // of products of matrices
+  std::vector<ChainLink> chains_;  // in the order of the code
+  size_t next_link_ = 0;
+  std::string chain_;                    // around a product; empty where it adds to the whole
+  bool has_moved_ = false;               // a loop with moving pointers has been written
   bool is_background_ = false;           // around
   const For* around_product_ = nullptr;  // the innermost loop
   Iterations written_out_;               // in it

@@ -2,6 +2,14 @@
 //   m16n8k16 of float16 or bfloat16 in float32, m16n8k32 of int8 and uint8 in int32 (sm_80),
 //   m16n8k32 of 8-bit floats in float32 (sm_89). 8-bit factors may be of two types.
 //   m16n8k8 of tf32 in float32 (sm_80).
+//
+// Of 8-bit floats tensor cores align all that an instruction adds with the largest of it, and keep
+// the 13 bits of a mantissa that SageAttention2 (arXiv:2411.10958) finds on sm_89: each of the 33
+// numbers that one of 32 steps adds loses at most 2^-13 of the largest. Of a sum that stays there
+// the loss grows with its length; of chains of c instructions, added up in float32, it is at most
+// 33 * c * 2^-13 of the largest number that a chain adds, however many chains there are. 128 steps,
+// four instructions, are those of DeepGEMM (DeepSeek-V3, arXiv:2412.19437, section 3.3.2) and of
+// CUTLASS for sm_90.
 #include "compiler/ir/matrix_unit.h"
 
 #include "compiler/ir/gpu_arch.h"
@@ -23,8 +31,11 @@ std::optional<MatrixUnit> matrix_unit(DType a, DType b) {
     return MatrixUnit{.sums = DType::Int32, .steps = 32, .first_capability = 80, .is_exact = true};
   }
   if (is_byte_float(a) && is_byte_float(b)) {
-    return MatrixUnit{
-        .sums = DType::Float32, .steps = 32, .first_capability = 89, .is_exact = false};
+    return MatrixUnit{.sums = DType::Float32,
+                      .steps = 32,
+                      .first_capability = 89,
+                      .is_exact = false,
+                      .chained_steps = 128};
   }
   return std::nullopt;
 }

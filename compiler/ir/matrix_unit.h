@@ -20,6 +20,8 @@ struct MatrixUnit {
   int64_t steps;         // of the sum, for one instruction
   int first_capability;  // 80 of sm_80
   bool is_exact;         // sums are the same in any order
+  // Of a sum, that the instruction may add up by itself before float32 does; 0 where any number.
+  int64_t chained_steps = 0;
 };
 
 /// Nothing where no instruction multiplies such factors.

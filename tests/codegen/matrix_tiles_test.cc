@@ -271,6 +271,44 @@ TEST_P(MatrixTiles, EachLineOfTheSourceHasItsStatement) {
 INSTANTIATE_TEST_SUITE_P(All, MatrixTiles, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// Of sm_89 an iteration has 64 steps, and four are written out; one that is left is a chain alone.
+TEST(MatrixTiles, OfByteFloatsAreChainsOf128Steps) {
+  for (const char* const type : {"float8_e4m3fn", "float8_e5m2"}) {
+    const std::string source = source_of(gpu_loops(
+        kernel_of(product("k, i", "4096, 4096", "k, j", "4096, 4096", "4096, 4096", "4096", type)),
+        {}, "sm_89"));
+    for (const auto& [chain, links] :
+         {std::pair("0", 2U), std::pair("1", 2U), std::pair("2", 1U)}) {
+      EXPECT_EQ(count_in(source, fmt::format("kiln_chain<64> kiln_chain_{};", chain)), 1U);
+      EXPECT_EQ(count_in(source, fmt::format("kiln_chain_{}.sums(C_local)", chain)), links);
+      EXPECT_EQ(count_in(source, fmt::format("kiln_chain_{}.add_to(C_local)", chain)), 1U)
+          << source;
+    }
+    EXPECT_EQ(count_in(source, "kiln_chain<64> "), 3U) << source;
+  }
+}
+
+/// Of steps of an iteration that are no whole chain each instruction is one.
+TEST(MatrixTiles, OfByteFloatsHaveNoChainOfMoreSteps) {
+  const language::TextKernel text =
+      kernel_of(product("i, k", "64, 512", "j, k", "64, 512", "64, 64", "512", "float8_e4m3fn"));
+  const Target target{TargetKind::Cuda, "sm_90"};
+  language::Schedule schedule = choose_schedule(text.kernel, {}, target, {});
+  for (language::Step& step : schedule.steps) {
+    if (step.kind == language::StepKind::Split && step.factors == std::vector<int64_t>{128})
+      step.factors = {256};
+  }
+  LoweringObserver silent;
+  const ir::Kernel loops = lower(text.kernel, schedule, target, {}, Layout::Compact, silent);
+  const std::string source = source_of(loops);
+  ASSERT_EQ(count_in(source, "kiln_multiply_float8<kiln"), 1U) << source;
+  // Inside of the loop over the steps of an iteration.
+  const size_t loop = source.find("< 8; ++");
+  ASSERT_NE(loop, std::string::npos) << source;
+  EXPECT_GT(source.find("kiln_chain<32> kiln_chain_0;"), loop) << source;
+  EXPECT_EQ(gpu_difference(text, loops, {}), "");
+}
+
 /// NVRTC's time goes by the calls that it reads.
 TEST(MatrixTiles, AreOneCallForEachProductOfATile) {
   const auto calls = [](std::string_view type, std::string_view function) {

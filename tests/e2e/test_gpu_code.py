@@ -113,17 +113,24 @@ def test_products_of_bytes_are_matrix_instructions(daemon, arch, transposed):
     assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0
 
 
-# Where a warp has instructions for 8-bit floats each product is added to the whole in float32; sm_90 multiplies them as halves.
+# Where a warp has instructions for 8-bit floats four of them, 128 steps, are added to the whole in float32; sm_90 multiplies
+# them as halves. Nothing is spilled, whatever is transposed.
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90", "sm_120"])
-def test_products_of_8_bit_floats_are_matrix_instructions(daemon, arch):
-    loop = _loop_of(daemon, _product(4096, 4096, 4096, "float8_e4m3fn"), arch)
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_products_of_8_bit_floats_are_matrix_instructions(daemon, arch, transposed):
+    tensors = _product(4096, 4096, 4096, "float8_e4m3fn", "a" in transposed, "b" in transposed)
+    loop = _loop_of(daemon, tensors, arch)
     if arch == "sm_90":
         # The steps of an iteration are a loop of their own, in that of the copies.
         assert loop.kinds["HMMA"] == 32 and loop.kinds["F2FP"] == 48, loop.kinds
-        assert loop.share > 0.3, loop.kinds
+        assert loop.share > {"": 0.3, "a": 0.27, "b": 0.34, "ab": 0.29}[transposed], loop.kinds
         return
-    assert loop.kinds["QMMA"] == 96 and loop.kinds["FADD"] == 4 * 96, loop.kinds
-    assert loop.kinds["BAR"] == 3 and loop.widths("LDGSTS") == {16}, loop.kinds
+    assert loop.kinds["QMMA"] == loop.kinds["FADD"] == 128, loop.kinds
+    assert loop.kinds["PRMT"] == {"": 64, "a": 192, "b": 0, "ab": 64}[transposed], loop.kinds
+    assert loop.kinds["BAR"] == 4 and loop.widths("LDGSTS") == {16}, loop.kinds
+    # Both wait between matrix instructions, sm_89 in additions to nothing.
+    waits = loop.kinds["NOP"] if arch == "sm_120" else loop.kinds["UIADD3"]
+    assert 128 / (len(loop.opcodes) - waits) > {"": 0.28, "a": 0.22, "b": 0.34, "ab": 0.28}[transposed], loop.kinds
 
 
 # There are too few blocks of the larger tile for all multiprocessors.

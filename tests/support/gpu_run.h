@@ -31,8 +31,9 @@ inline ir::Kernel gpu_loops(const language::TextKernel& text, const CompileOptio
 }
 
 /// The loops of a kernel of one stage by the automatic schedule of this name.
-inline ir::Kernel gpu_loops_by(const language::TextKernel& text, std::string_view sketch) {
-  const Target target{TargetKind::Cuda, "sm_90"};
+inline ir::Kernel gpu_loops_by(const language::TextKernel& text, std::string_view sketch,
+                               std::string_view arch = "sm_90") {
+  const Target target{TargetKind::Cuda, std::string(arch)};
   const SketchSpace space(text.kernel, {}, target, {});
   const std::vector<autoschedule::Sketch>& sketches = space.stages().at(0).sketches;
   const auto found = std::ranges::find(sketches, sketch, &autoschedule::Sketch::name);

@@ -48,7 +48,12 @@ std::optional<MatrixTile> with_stages(const Chooser& chooser, MatrixTile tile) {
     const Panel rows = panel_of(graph, tile, true);
     const Panel columns = panel_of(graph, tile, false);
     if (rows.lanes == 1 || columns.lanes == 1) return std::nullopt;
-    if (kStages * (rows.bytes(tile.type) + columns.bytes(tile.type)) <= room) return tile;
+    const int64_t bytes = rows.bytes(tile.type) + columns.bytes(tile.type);
+    if (kStages * bytes > room) continue;
+    // As many iterations are written out as there are stages: whole chains of them.
+    const bool has_rest = kStages * tile.steps % std::max<int64_t>(tile.unit.chained_steps, 1) != 0;
+    if (has_rest && (kStages + 1) * bytes <= room) ++tile.stages;
+    return tile;
   }
   return std::nullopt;
 }
@@ -79,12 +84,18 @@ std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form)
   static constexpr Shape kShapes[] = {{4, 2, 4, 8, true},  {4, 1, 4, 8, true},  {1, 4, 4, 8, true},
                                       {2, 2, 4, 8, false}, {2, 2, 4, 4, false}, {2, 2, 2, 8, false},
                                       {2, 2, 2, 4, false}};
-  // What 8-bit floats are added up in takes registers, too: a warp has 64 x 32 of them.
+  // What 8-bit floats are added up in takes registers, too: a warp has 64 x 32 of them, or the
+  // other way round where its rows are turned, of which it has fewer then.
   static constexpr Shape kSmallShapes[] = {
       {2, 4, 4, 4, true}, {2, 2, 4, 4, false}, {2, 2, 2, 4, false}};
-  const bool is_small = size_of(form.type) == 1 && !form.unit.is_exact;
+  static constexpr Shape kTurnedShapes[] = {
+      {4, 2, 2, 8, true}, {2, 2, 4, 4, false}, {2, 2, 2, 4, false}};
+  const bool is_small = form.unit.chained_steps > 0;
+  const bool has_turned_rows = panel_of(chooser.graph, form, true).has_turned_bytes &&
+                               !panel_of(chooser.graph, form, false).has_turned_bytes;
+  const std::span<const Shape> small = has_turned_rows ? kTurnedShapes : kSmallShapes;
   std::vector<MatrixTile> tiles;
-  for (const Shape& shape : is_small ? std::span<const Shape>(kSmallShapes) : kShapes) {
+  for (const Shape& shape : is_small ? small : kShapes) {
     MatrixTile tile = form;
     tile.warps_down = shape.down;
     tile.warps_across = shape.across;

@@ -7,6 +7,7 @@
 #include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/ir/print.h"
 #include "compiler/language/evaluate/evaluate.h"
+#include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/error.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/generated/host_gpu.h"
@@ -200,6 +201,39 @@ TEST(ByteMatricesOnHost, AreCopiedInTheBackground) {
     EXPECT_EQ(difference_of_bytes(text, loops), "") << ir::print(loops);
     EXPECT_GT(count_in(source_of(loops), "kiln_copy<16, "), 0U);
     EXPECT_GT(count_in(source_of(loops), "kiln_multiply_bytes<"), 0U);
+  }
+}
+
+/// The host keeps as few bits of a sum as tensor cores of sm_89 do, 14 of them (cuda_host.h): what
+/// 128 steps of such numbers add up to has no more, what 256 do has.
+TEST(ByteMatricesOnHost, OfFloatsAreAddedUpInFloat32AfterAFewSteps) {
+  for (const bool is_turned : {false, true}) {
+    const Product product{.a = "float8_e4m3fn",
+                          .b = "float8_e4m3fn",
+                          .m = 256,
+                          .n = 128,
+                          .l = 640,
+                          .is_a_transposed = is_turned,
+                          .is_b_transposed = !is_turned};
+    const language::TextKernel text = kernel_of(product.text());
+    Random random(3);
+    std::vector<HostTensor> inputs = random_inputs(text.kernel, {}, random);
+    for (HostTensor& input : inputs) {
+      for (int64_t i = 0; i < static_cast<int64_t>(input.bytes.size()); ++i)
+        language::write_element(input, i,
+                                language::Scalar::of_float(input.type, 8 + random.below(4)));
+    }
+    const std::vector<HostTensor> expected =
+        language::evaluate(text.kernel.definition, text.kernel.names, {}, inputs);
+    HostGpu gpu;
+    const ir::Kernel early = gpu_loops(text, {}, "sm_89");
+    gpu.add(early);
+    const ir::Kernel late = gpu_loops_by(text, "matrix instructions, 128 x 128 a block", "sm_89");
+    gpu.add(late);
+    gpu.compile();
+    EXPECT_EQ(difference(gpu.run(0, {}, inputs), expected, {}), "") << source_of(early);
+    EXPECT_EQ(difference(gpu.run(1, {}, inputs), expected, {}), "") << source_of(late);
+    EXPECT_GT(count_in(source_of(late), "kiln_copy<16, "), 0U);
   }
 }
 

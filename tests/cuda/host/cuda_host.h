@@ -194,7 +194,9 @@ KILN_HOST_ONLY inline T kiln_from_byte(unsigned char byte) {
 KILN_HOST_ONLY inline int kiln_plus_product(int sum, int x, int y) {
   return static_cast<int>(static_cast<unsigned>(sum) + static_cast<unsigned>(x * y));
 }
-KILN_HOST_ONLY inline float kiln_plus_product(float sum, float x, float y) { return sum + x * y; }
+KILN_HOST_ONLY inline double kiln_plus_product(double sum, double x, double y) {
+  return sum + x * y;
+}
 
 /// mma.m16n8k32, of two types of 8 bits: a word has four steps of a row or a column.
 template <typename A, typename B, typename Sum>
@@ -215,6 +217,24 @@ KILN_HOST_ONLY inline void kiln_host_multiply_bytes(Sum& a, Sum& b, Sum& c, Sum&
       *sums[i] = kiln_plus_product(*sums[i], static_cast<Sum>(x), static_cast<Sum>(y));
     }
   }
+}
+
+/// What a tensor core of sm_89 keeps of a sum of 8-bit floats: 13 bits behind the first.
+KILN_HOST_ONLY inline float kiln_short_sum(double sum) {
+  int exponent = 0;
+  const double fraction = std::frexp(sum, &exponent);
+  return static_cast<float>(std::ldexp(std::trunc(std::ldexp(fraction, 14)), exponent - 14));
+}
+/// Of 8-bit floats: the products are added to what is there as one number, which is cut short.
+template <typename A, typename B>
+KILN_HOST_ONLY inline void kiln_host_multiply_float8(float& a, float& b, float& c, float& d,
+                                                     const unsigned* rows,
+                                                     const unsigned* columns) {
+  double sums[4] = {a, b, c, d};
+  kiln_host_multiply_bytes<A, B>(sums[0], sums[1], sums[2], sums[3], rows, columns);
+  float* const to[4] = {&a, &b, &c, &d};
+  for (int i = 0; i < 4; ++i)
+    *to[i] = kiln_short_sum(sums[i]);
 }
 
 /// prmt: each four bits of `which` name one of eight bytes.
