@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/lower.h"
 #include "tests/schedule/kernels.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/kernels.h"
 
 namespace kiln::testing {
 namespace {
@@ -338,6 +340,26 @@ TEST(ComputeRoot, TakesAnAttachmentBack) {
   }
 }
 )");
+}
+
+/// c.inner is 0 .. 3 where the loops that it is made of have iterations beyond the last one.
+TEST(ComputeAt, IsOfOnePartWhereAnotherLoopGoesOnWithinIt) {
+  const language::TextKernel text = kernel_of(R"(
+kernel k(X: float32[8, 6]) -> (Y: float32[8, 6]) {
+  M: float32[2]
+  M[g] = X[g * 4, 0] + 1
+  Y[c, x] = X[c, x] - M[c // 4]
+  schedule cpu {
+    split(Y.c, factor=4)
+    fuse(Y.c.inner, Y.x)
+    split(Y.c.inner.x.fused, factor=5)
+    compute_at(M, Y.c.outer)
+  }
+})");
+  const std::string loops =
+      lowered_text(text.kernel, text.schedules.at(0).second, Target{}, {}, "");
+  EXPECT_NE(loops.find("allocate M: float32[1] scope(global)"), std::string::npos) << loops;
+  EXPECT_EQ(loops.find("for g in"), std::string::npos) << loops;
 }
 
 }  // namespace

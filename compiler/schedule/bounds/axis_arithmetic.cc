@@ -40,12 +40,11 @@ ir::Expr AxisArithmetic::extent(AxisId axis) {
 
 ir::Expr AxisArithmetic::offset(AxisId axis) {
   const auto consumed = consumed_by_.find(axis);
-  if (consumed == consumed_by_.end()) {
-    if (is_elided(axis)) return ir::index(0);
-    const auto variable = variables_.find(axis);
-    if (variable == variables_.end()) refuse_order(axis);
+  const bool is_leaf = consumed == consumed_by_.end();
+  if (is_leaf && is_elided(axis)) return ir::index(0);
+  if (const auto variable = variables_.find(axis); variable != variables_.end())
     return variable->second;
-  }
+  if (is_leaf) refuse_order(axis);
   if (const Split* split = std::get_if<Split>(consumed->second)) {
     return offset(split->outer) * extent(split->inner) + offset(split->inner);
   }

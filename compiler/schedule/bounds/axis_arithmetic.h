@@ -13,8 +13,9 @@ class AxisArithmetic {
  public:
   AxisArithmetic(const StageGraph& graph, const Stage& stage, const std::vector<Region>& region);
 
-  /// Loops get their variables from the outside in.
-  void use_variable(AxisId leaf, const ir::VarRef& var) { variables_[leaf] = var; }
+  /// Loops get their variables from the outside in. An axis that loops are made of may have one,
+  /// too, of which what it was made of is a value then.
+  void use_variable(AxisId axis, const ir::VarRef& var) { variables_[axis] = var; }
 
   ir::Expr extent(AxisId axis);
   /// Counted from 0, in terms of the loops.

@@ -13,6 +13,7 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/schedule/bounds/axis_arithmetic.h"
 #include "compiler/schedule/bounds/rolling.h"
 #include "compiler/schedule/bounds/scan_loops.h"
 #include "compiler/schedule/bounds/scan_window.h"
@@ -86,8 +87,9 @@ class RequiredRegion {
     const size_t dimensions = graph_[stage_].data.size();
     std::vector<std::optional<Interval>> bounds(dimensions);
     for (const StageId reader : readers_of(graph_, stage_)) {
-      const std::vector<Facts::Range> inner = ranges_inside(reader);
-      const ir::Substitution values = values_in(reader);
+      std::vector<Facts::Range> inner;
+      const ir::Substitution values = values_in(reader, inner);
+      add_ranges(reader, values, inner);
       for (const ir::Expr& body : expanded_bodies(graph_, reader)) {
         for_each_read(body, [&](const ir::TensorRead& read) {
           if (read.stage != stage_) return;
@@ -105,11 +107,39 @@ class RequiredRegion {
 
  private:
   /// Root axes of the reader that stand still or move in part, in terms of loops. The others stay
-  /// variables with a range of their own, which gives tighter bounds.
-  ir::Substitution values_in(StageId reader) const {
+  /// variables with a range of their own, which gives tighter bounds; so do parts of a split, whose
+  /// ranges are added to `ranges`: c.inner of c.outer*8 + c.inner is 0 .. 7 whatever loops it is
+  /// made of.
+  ir::Substitution values_in(StageId reader, std::vector<Facts::Range>& ranges) const {
+    const Stage& stage = graph_[reader];
+    const Nest& nest = plan_.nests[reader];
     ir::Substitution values;
-    for (const auto& [root, value] : plan_.nests[reader].values) {
+    for (const auto& [root, value] : nest.values) {
       if (!moves_freely(reader, value)) values[root] = value;
+    }
+    if (stage.kind != Stage::Kind::Compute) return values;
+    AxisArithmetic axes(graph_, stage, nest.region);
+    for (const Loop& loop : nest.loops)
+      axes.use_variable(loop.axis, loop.var);
+    for (const Relation& relation : stage.loops.relations) {
+      const Split* split = std::get_if<Split>(&relation);
+      if (split == nullptr) continue;
+      for (const AxisId part : {split->outer, split->inner}) {
+        const ir::Expr offset = axes.offset(part);
+        const ir::Expr extent = axes.extent(part);
+        const bool is_made_of_loops =
+            ir::as<ir::Var>(offset) == nullptr && !has_read(extent) && moves_freely(reader, offset);
+        if (!is_made_of_loops) continue;
+        const ir::VarRef var = ir::Var::make(graph_.axes[part].name);
+        axes.use_variable(part, var);
+        ranges.push_back({var, ir::index(0), extent});
+      }
+    }
+    for (const auto* roots : {&stage.data, &stage.reduce}) {
+      for (const AxisId root : *roots) {
+        const auto value = values.find(graph_.axes[root].value);
+        if (value != values.end()) value->second = axes.value(root);
+      }
     }
     return values;
   }
@@ -124,8 +154,9 @@ class RequiredRegion {
     return uses_own_loop;
   }
 
-  std::vector<Facts::Range> ranges_inside(StageId reader) const {
-    std::vector<Facts::Range> ranges;
+  /// Those of what moves inside: loops, and root axes that are no loops' values.
+  void add_ranges(StageId reader, const ir::Substitution& values,
+                  std::vector<Facts::Range>& ranges) const {
     // What data says is not known here: its type alone would make a box of two thousand million.
     const auto add_range = [&](const ir::VarRef& var, const ir::Expr& minimum,
                                const ir::Expr& extent) {
@@ -149,11 +180,9 @@ class RequiredRegion {
     for (const AxisId axis : stage.reduce) {
       const ir::VarRef& root = graph_.axes[axis].value;
       if (!moves_freely(reader, nest.values.at(root))) continue;
-      const ir::Substitution values = values_in(reader);
       add_range(root, ir::substitute(graph_.axes[axis].minimum, values),
                 ir::substitute(graph_.axes[axis].extent, values));
     }
-    return ranges;
   }
 
   void add(std::optional<Interval>& bounds, const ir::Expr& index,
