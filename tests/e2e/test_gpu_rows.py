@@ -62,6 +62,26 @@ def test_a_layer_norm_reads_its_row_once(daemon):
     assert len(code.opcodes) < 25 * 32
 
 
+# Rows of several axes: X is read once, 128 bits at a time, also where a line of the last axis is no multiple of them.
+@pytest.mark.parametrize(("norm", "shape", "affine", "vectors"), [
+    (lambda x, g, b: topi.nn.group_norm(x, g, b, 32, 1, (2, 3)), (64, 256, 56, 56), (256,), 13),
+    (lambda x, g, b: topi.nn.group_norm(x, g, b, 32, 1, (2, 3)), (32, 320, 32, 32), (320,), 10),
+    (lambda x, g, b: topi.nn.instance_norm(x, g, b, (2, 3)), (64, 256, 56, 56), (256,), 13),
+    (lambda x, g, b: topi.nn.layer_norm(x, g, b, (1, 2)), (256, 64, 56), (64, 56), 14),
+    (lambda x, g, b: topi.nn.layer_norm(x, g, b, (1, 2, 3)), (256, 16, 14, 14), (16, 14, 14), 13),
+], ids=["group", "group_320", "instance", "layer", "layer_of_odd_lines"])  # fmt: skip
+def test_a_norm_of_several_axes_reads_its_row_once_in_one_launch(daemon, norm, shape, affine, vectors):
+    x = te.placeholder(shape, name="X")
+    gamma, beta = (te.placeholder(affine, name=name) for name in ("gamma", "beta"))
+    code = _code(daemon, x, gamma, beta, norm(x, gamma, beta))
+    wide = [opcode for opcode in code.opcodes if opcode.startswith("LDG") and ".128" in opcode]
+    # What scales a place lies beside that of the next one; of channels it is a number of each.
+    assert len(wide) == vectors * (1 if len(affine) == 1 else 3), code.kinds
+    assert code.kinds["LDG"] == 3 * vectors, code.kinds
+    assert code.widths("STG") == {16} and code.kinds["STG"] == vectors, code.kinds
+    assert len(code.opcodes) < 18.5 * 4 * vectors, len(code.opcodes)
+
+
 # torch's reductions have 2.75 instructions an element along rows and 2.2 down columns.
 def test_sums_of_rows_move_128_bits(daemon):
     x = _matrix(4096, 4096)

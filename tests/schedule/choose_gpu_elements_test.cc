@@ -91,16 +91,23 @@ TEST(ChooseGpuElements, AViewOfOtherExtentsIsReadInOneLaunch) {
             1);
 }
 
-// What is made of rows and of their mean is computed with it.
-TEST(ChooseGpuElements, AViewOfRowsIsMadeOfStoredOnes) {
-  EXPECT_EQ(stored_between(R"(kernel k(X: float32[16, 4, 32]) -> (Y: float32[64, 32]) {
+// What is made of rows and of their mean is computed with it, and so is a view of it whose first
+// dimensions are those of the rows or parts of one.
+TEST(ChooseGpuElements, AViewOfRowsIsPartOfTheirLaunch) {
+  const auto view = [](std::string_view shape, std::string_view place) {
+    return fmt::format(R"(kernel k(X: float32[16, 4, 32]) -> (Y: float32[{}]) {{
   M: float32[16]
   M[a] = sum[b < 4, c < 32](X[a, b, c])
   T: float32[16, 4, 32]
   T[a, b, c] = X[a, b, c] - M[a]
-  Y[i, j] = T[i // 4, i % 4, j]
-})"),
-            1);
+  {}
+}})",
+                       shape, place);
+  };
+  EXPECT_EQ(stored_between(view("64, 32", "Y[i, j] = T[i // 4, i % 4, j]")), 0);
+  EXPECT_EQ(stored_between(view("16, 128", "Y[i, j] = T[i, j // 32, j % 32]")), 0);
+  // Parts of the only dimension have no loop of their own along their elements.
+  EXPECT_EQ(stored_between(view("2048", "Y[i] = T[i // 128, i // 32 % 4, i % 32]")), 1);
 }
 
 // Its elements would be read one by one from other lines of X.

@@ -10,6 +10,8 @@
 
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/recognise/side_by_side.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -26,9 +28,14 @@ StageId whole_of(const StageGraph& graph, StageId id) {
 class Rows {
  public:
   // A stage belongs when all its readers do, and readers come later in the order of the graph.
-  Rows(const StageGraph& graph, StageId last, size_t dimensions, const std::vector<StageId>& parts,
-       Products products)
-      : graph_(graph), last_(last), dimensions_(dimensions), parts_(parts), products_(products) {
+  Rows(const StageGraph& graph, RowStages rows, const std::vector<StageId>& parts,
+       Products products, const std::optional<RowPart>& part)
+      : graph_(graph),
+        last_(rows.last),
+        dimensions_(rows.dimensions),
+        parts_(parts),
+        products_(products),
+        part_(part) {
     readers_ = schedule::readers_of_each(graph);
     for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
       if (belongs(*id)) members_.push_back(*id);
@@ -65,8 +72,12 @@ class Rows {
       const ir::TensorRead* read = ir::as<ir::TensorRead>(expr);
       if (read->stage != id) return true;
       for (size_t d = 0; d < dimensions_; ++d) {
-        const AxisId axis = graph_[reader].data[d];
-        if (!(read->indices[d] == ir::Expr(graph_.axes[axis].value))) return false;
+        const ir::Expr axis = graph_.axes[graph_[reader].data[d]].value;
+        const bool is_part = part_ && reader == last_ && d + 1 == dimensions_;
+        if (is_part &&
+            !ir::equal_trees(read->indices[d], ir::floordiv(axis, ir::index(part_->size))))
+          return false;
+        if (!is_part && !(read->indices[d] == axis)) return false;
       }
       return true;
     });
@@ -77,6 +88,7 @@ class Rows {
   const size_t dimensions_;
   const std::vector<StageId>& parts_;
   const Products products_;
+  const std::optional<RowPart> part_;
   std::vector<std::vector<StageId>> readers_;
   std::vector<StageId> members_;
 };
@@ -84,8 +96,9 @@ class Rows {
 }  // namespace
 
 RowStages rows_of(const StageGraph& graph, StageId last, size_t dimensions,
-                  const std::vector<StageId>& parts, Products products) {
-  return Rows(graph, last, dimensions, parts, products).found();
+                  const std::vector<StageId>& parts, Products products,
+                  const std::optional<RowPart>& part) {
+  return Rows(graph, {{}, last, dimensions}, parts, products, part).found();
 }
 
 bool has_rows(const StageGraph& graph, StageId id, size_t dimensions) {

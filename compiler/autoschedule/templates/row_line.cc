@@ -15,6 +15,7 @@
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/row_places.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/schedule/graph/reads.h"
 
@@ -56,21 +57,27 @@ bool is_costly(const Stage& stage) {
 
 class Line {
  public:
-  Line(const StageGraph& graph, StageId last, size_t dimensions,
+  Line(const StageGraph& graph, const RowStages& rows, const std::optional<RowPart>& part,
        const std::vector<StageId>& reductions, const std::vector<StageId>& inlined)
-      : graph_(graph), last_(last), dimensions_(dimensions), inlined_(inlined) {
+      : graph_(graph),
+        last_(rows.last),
+        dimensions_(rows.dimensions),
+        part_(part),
+        inlined_(inlined),
+        places_(graph, rows.last, rows.dimensions, part) {
     members_ = reductions;
     members_.insert(members_.end(), inlined.begin(), inlined.end());
-    members_.push_back(last);
+    members_.push_back(last_);
     // What is one number of a row has no line.
     std::ranges::copy_if(members_, std::back_inserter(lined_), [&](StageId id) {
-      return graph[id].is_reduction() || !has_no_line(graph, id, dimensions);
+      return graph[id].is_reduction() || !has_no_line(graph, id, dimensions_);
     });
   }
 
   RowLine found() const {
     RowLine line;
-    line.lanes = lanes();
+    line.part = part_;
+    set_lanes(line);
     const std::optional<int64_t> length = this->length();
     if (graph_[last_].data.empty()) {
       line.threads = kThreadsOfAll;
@@ -101,16 +108,43 @@ class Line {
   std::optional<int64_t> length() const {
     std::optional<int64_t> length;
     for (const StageId id : lined_) {
-      const auto extent = constant_extent_of(graph_, line_of(graph_, id, dimensions_));
+      auto extent = constant_extent_of(graph_, line_of(graph_, id, dimensions_));
+      if (extent && part_ && id == last_) *extent *= part_->size;
       if (!extent || (length && *length != *extent)) return std::nullopt;
       length = extent;
     }
     return length;
   }
 
-  /// Neighbours of 128 bits, of the widest element that lies along the line; one where rows begin
-  /// at no multiples of them.
-  int64_t lanes() const {
+  /// Neighbours of 128 bits; one where rows begin at no multiples of them.
+  void set_lanes(RowLine& line) const {
+    const int64_t lanes = lanes_of_vector();
+    const auto is_whole = [&](StageId id) {
+      return constant_extent(graph_, line_axis(graph_[id])).value_or(1) % lanes == 0;
+    };
+    if (std::ranges::all_of(lined_, is_whole)) {
+      line.lanes = lanes;
+    } else if (length().value_or(1) % lanes == 0 &&
+               std::ranges::all_of(lined_, [&](StageId id) { return goes_on(id); })) {
+      line.lanes = lanes;
+      line.crosses_axes = true;
+    }
+  }
+
+  /// Whether the neighbours of the last element of an axis are the first of the next one, in all of
+  /// memory that a member reads along its line.
+  bool goes_on(StageId id) const {
+    const Stage& stage = graph_[id];
+    bool is_so = !stage.is_reduction() || may_be_one_loop(graph_, stage.reduce);
+    for_each_read_of(id, [&](const ir::TensorRead& read) {
+      if (is_contiguous_in(graph_, read, line_axis(stage)) && !is_member(read.stage))
+        is_so = is_so && places_.place_of(id, read).has_value();
+    });
+    return is_so;
+  }
+
+  /// Of the widest element that lies along the line.
+  int64_t lanes_of_vector() const {
     int64_t bytes = 1;
     for (const StageId id : lined_) {
       const Stage& stage = graph_[id];
@@ -121,26 +155,22 @@ class Line {
           bytes = std::max<int64_t>(bytes, size_of(read.type.element));
       });
     }
-    const int64_t lanes = std::max<int64_t>(kVectorBytesOfThread / bytes, 1);
-    const bool is_whole = std::ranges::all_of(lined_, [&](StageId id) {
-      return constant_extent(graph_, line_axis(graph_[id])).value_or(1) % lanes == 0;
-    });
-    return is_whole ? lanes : 1;
+    return std::max<int64_t>(kVectorBytesOfThread / bytes, 1);
   }
 
   void keep(RowLine& line) const {
     const bool is_one_line = std::ranges::all_of(lined_, [&](StageId id) {
       const Stage& stage = graph_[id];
-      return stage.is_reduction() ? stage.reduce.size() == 1 : stage.data.size() == dimensions_ + 1;
+      return !stage.is_reduction() || may_be_one_loop(graph_, stage.reduce);
     });
     if (!is_one_line) return;
     for (const StageId id : inlined_) {
-      if (has_line(id) && is_costly(graph_[id]) && times_read(id, {}) > 1 &&
-          reads_are_plain({id, 0}))
+      if (has_line(id) && is_costly(graph_[id]) && times_read(id, {}) > 1 && place_of({id, 0}))
         line.computed_once.push_back(id);
     }
     for (const language::TensorId tensor : tensors()) {
-      if (!reads_are_plain(tensor)) continue;
+      const std::optional<RowPlace> place = place_of(tensor);
+      if (!place) continue;
       int64_t times = 0;
       std::vector<StageId> readers;
       for (const StageId id : members_) {
@@ -148,7 +178,7 @@ class Line {
         readers.push_back(id);
         times += times_read(id, line.computed_once);
       }
-      if (times > 1) line.kept.push_back({tensor, readers});
+      if (times > 1) line.kept.push_back({tensor, readers, place->from});
     }
   }
 
@@ -176,20 +206,19 @@ class Line {
     return found;
   }
 
-  /// Whether each read of a tensor is of the reader's own place in the row.
-  bool reads_are_plain(language::TensorId tensor) const {
-    bool are_plain = true;
+  /// Where members read a tensor, if each read is of the reader's own place in the row.
+  std::optional<RowPlace> place_of(language::TensorId tensor) const {
+    std::optional<RowPlace> found;
+    bool is_same = true;
     for (const StageId id : members_) {
-      const Stage& stage = graph_[id];
       for_each_read_of(id, [&](const ir::TensorRead& read) {
-        if (language::TensorId{read.stage, read.output} != tensor) return;
-        are_plain = are_plain && has_line(id) && read.indices.size() == dimensions_ + 1 &&
-                    is_along(graph_, read, line_axis(stage));
-        for (size_t d = 0; are_plain && d < dimensions_; ++d)
-          are_plain = read.indices[d] == ir::Expr(graph_.axes[stage.data[d]].value);
+        if (!is_same || language::TensorId{read.stage, read.output} != tensor) return;
+        const auto place = has_line(id) ? places_.place_of(id, read) : std::nullopt;
+        is_same = place && (!found || found->is_same(*place));
+        if (is_same) found = place;
       });
     }
-    return are_plain;
+    return is_same ? found : std::nullopt;
   }
 
   bool reads(StageId id, language::TensorId tensor) const {
@@ -212,16 +241,18 @@ class Line {
   const StageGraph& graph_;
   const StageId last_;
   const size_t dimensions_;
+  const std::optional<RowPart> part_;
   const std::vector<StageId>& inlined_;
+  const RowPlaces places_;
   std::vector<StageId> members_;
   std::vector<StageId> lined_;
 };
 
 }  // namespace
 
-RowLine row_line_of(const StageGraph& graph, StageId last, size_t dimensions,
+RowLine row_line_of(const StageGraph& graph, RowStages rows, const std::optional<RowPart>& part,
                     const std::vector<StageId>& reductions, const std::vector<StageId>& inlined) {
-  return Line(graph, last, dimensions, reductions, inlined).found();
+  return Line(graph, rows, part, reductions, inlined).found();
 }
 
 std::vector<AxisId> line_of(const StageGraph& graph, StageId id, size_t dimensions) {
@@ -234,11 +265,6 @@ std::vector<AxisId> line_of(const StageGraph& graph, StageId id, size_t dimensio
 
 AxisId line_axis(const Stage& stage) {
   return stage.is_reduction() ? stage.reduce.back() : stage.data.back();
-}
-
-bool is_along(const StageGraph& graph, const ir::TensorRead& read, AxisId axis) {
-  return !read.indices.empty() && read.indices.back() == ir::Expr(graph.axes[axis].value) &&
-         is_contiguous_in(graph, read, axis);
 }
 
 }  // namespace kiln::autoschedule

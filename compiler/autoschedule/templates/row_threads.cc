@@ -4,6 +4,8 @@
 //   S[i] = sum(X[i, ..])                  k in steps of 128 threads, one block for each i
 //   M[i] = max(X[i, ..]); S[i] = sum(exp(X[i, ..] - M[i])); Y[i, j] = exp(X[i, j] - M[i]) / S[i]
 //                                         M and S in Y's loop over blocks: one launch
+//   M[n, g] = mean(X[n, g*8 .. g*8 + 7, ..]); Y[n, c, x] = X[n, c, x] - M[n, c / 8]
+//                                         one block for each n and c / 8
 //
 // How many threads there are depends on no size of a call, since that is the order of the sums;
 // row_line.cc says it, and what the threads keep of the row.
@@ -113,14 +115,16 @@ bool is_short_reduction(const StageGraph& graph, StageId id) {
 /// The stages that are rows of the first dimensions of `last`; nothing where one of them is more
 /// than a number of its row, or no reduction can be divided, or is short.
 std::optional<RowThreads> rows_of_dimensions(const Chooser& chooser, StageId last,
-                                             size_t dimensions, bool are_short) {
+                                             size_t dimensions, bool are_short,
+                                             const std::optional<RowPart>& part = std::nullopt) {
   RowThreads rows{.last = last,
                   .reductions = {},
                   .inlined = {},
                   .dimensions = dimensions,
                   .are_short = are_short};
-  for (const StageId id :
-       rows_of(chooser.graph, last, dimensions, reduction_stages(chooser.graph)).members) {
+  for (const StageId id : rows_of(chooser.graph, last, dimensions, reduction_stages(chooser.graph),
+                                  Products::StayApart, part)
+                              .members) {
     if (is_elementwise(chooser.graph, id)) {
       rows.inlined.push_back(id);
     } else if (has_no_line(chooser.graph, id, dimensions) &&
@@ -132,7 +136,37 @@ std::optional<RowThreads> rows_of_dimensions(const Chooser& chooser, StageId las
     }
   }
   if (rows.reductions.empty()) return std::nullopt;
+  rows.line.part = part;
+  if (!are_short) {
+    rows.line =
+        row_line_of(chooser.graph, {{}, last, dimensions}, part, rows.reductions, rows.inlined);
+  }
   return rows;
+}
+
+/// Parts of a dimension of which `last` reads what was computed for each, as for the channels of a
+/// group. Elements of a row lie in order only where it is not the last one.
+std::optional<RowThreads> rows_of_parts(const Chooser& chooser, StageId last) {
+  const StageGraph& graph = chooser.graph;
+  const std::vector<AxisId>& data = graph[last].data;
+  std::optional<RowThreads> found;
+  if (data.size() < 2) return found;
+  for (const ir::Expr& expr : reads_written_out(graph, last)) {
+    const ir::TensorRead& read = *ir::as<ir::TensorRead>(expr);
+    const size_t dimensions = std::min(data.size() - 1, read.indices.size());
+    for (size_t d = 0; !found && d < dimensions; ++d) {
+      const ir::Binary* quotient = ir::as<ir::Binary>(read.indices[d]);
+      if (quotient == nullptr || quotient->op != ir::Operator::FloorDiv) continue;
+      const auto size = ir::as_const_int(quotient->b);
+      const auto extent = constant_extent(graph, data[d]);
+      const bool is_part = size && extent && *size > 1 && *extent % *size == 0 &&
+                           quotient->a == ir::Expr(graph.axes[data[d]].value);
+      if (!is_part) continue;
+      found = rows_of_dimensions(chooser, last, d + 1, false, RowPart{*size});
+      if (!found) found = rows_of_dimensions(chooser, last, d + 1, true, RowPart{*size});
+    }
+  }
+  return found;
 }
 
 /// Whether some read along the line of a stage is of memory.
@@ -160,6 +194,7 @@ bool reads_memory_along(const StageGraph& graph, const RowThreads& rows, StageId
 void divide_line(StepWriter& steps, StageId id, std::vector<AxisId> axes, const RowLine& line,
                  bool moves) {
   std::optional<AxisId> lane;
+  if (line.crosses_axes) axes = {steps.fuse(id, axes)};
   if (line.lanes > 1) std::tie(axes.back(), lane) = steps.split(id, axes.back(), line.lanes);
   const auto [rest, thread] = steps.split(id, steps.fuse(id, axes), line.threads);
   steps.bind(id, thread, "threadIdx.x");
@@ -178,12 +213,14 @@ void keep_line(const StageGraph& graph, StepWriter& steps, const RowThreads& row
   for (const RowLine::Kept& kept : rows.line.kept) {
     const auto [copy, axes] = steps.cache_read(kept.tensor, kept.readers, "warp");
     steps.compute_at(copy, rows.last, row);
-    divide_line(steps, copy, {axes.back()}, rows.line, true);
+    const auto from = axes.begin() + static_cast<long>(kept.from);
+    divide_line(steps, copy, {from, axes.end()}, rows.line, true);
   }
   for (const StageId id : rows.line.computed_once) {
     steps.set_scope(id, "warp");
     steps.compute_at(id, rows.last, row);
-    divide_line(steps, id, {line_axis(graph[id])}, rows.line, reads_memory_along(graph, rows, id));
+    divide_line(steps, id, line_of(graph, id, rows.dimensions), rows.line,
+                reads_memory_along(graph, rows, id));
   }
 }
 
@@ -205,29 +242,32 @@ std::optional<RowThreads> row_threads_of(const Chooser& chooser, StageId last) {
         rows_of_dimensions(chooser, last, dimensions, false)
             .value_or(RowThreads{
                 .last = last, .reductions = {}, .inlined = {}, .dimensions = dimensions});
-    rows.line = row_line_of(chooser.graph, last, dimensions, rows.reductions, rows.inlined);
+    rows.line = row_line_of(chooser.graph, {{}, last, dimensions}, std::nullopt, rows.reductions,
+                            rows.inlined);
     return rows;
   }
   if (!is_elementwise(chooser.graph, last)) return std::nullopt;
   for (size_t dimensions = stage.data.size(); dimensions > 0; --dimensions) {
     for (const bool are_short : {false, true}) {
-      std::optional<RowThreads> rows = rows_of_dimensions(chooser, last, dimensions, are_short);
-      if (!rows) continue;
-      if (!are_short)
-        rows->line = row_line_of(chooser.graph, last, dimensions, rows->reductions, rows->inlined);
-      return rows;
+      if (const auto rows = rows_of_dimensions(chooser, last, dimensions, are_short)) return rows;
     }
   }
-  return std::nullopt;
+  return rows_of_parts(chooser, last);
 }
 
 void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& rows) {
   const std::vector<AxisId>& data = graph[rows.last].data;
-  const auto end = data.begin() + static_cast<long>(rows.dimensions);
   const RowLine& line = rows.line;
+  std::vector<AxisId> axes(data.begin(), data.begin() + static_cast<long>(rows.dimensions));
+  std::vector<AxisId> own_line = line_of(graph, rows.last, rows.dimensions);
+  if (line.part) {
+    AxisId inside = 0;
+    std::tie(axes.back(), inside) = steps.split(rows.last, axes.back(), line.part->size);
+    own_line.insert(own_line.begin(), inside);
+  }
   if (rows.are_short) {
     inline_all(steps, rows);
-    const AxisId row = steps.fuse(rows.last, {data.begin(), end});
+    const AxisId row = steps.fuse(rows.last, axes);
     const auto [block, thread] = steps.split(rows.last, row, kThreadsOfShortRows);
     steps.bind(rows.last, block, "blockIdx.x");
     steps.bind(rows.last, thread, "threadIdx.x");
@@ -236,7 +276,7 @@ void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& row
     return;
   }
   if (rows.dimensions > 0) {
-    const AxisId row = steps.fuse(rows.last, {data.begin(), end});
+    const AxisId row = steps.fuse(rows.last, axes);
     steps.bind(rows.last, row, "blockIdx.x");
     keep_line(graph, steps, rows, row);
     for (const StageId id : rows.reductions)
@@ -252,7 +292,7 @@ void bind_rows(const StageGraph& graph, StepWriter& steps, const RowThreads& row
   if (graph[rows.last].is_reduction()) {
     divide(rows.last);
   } else if (!has_no_line(graph, rows.last, rows.dimensions)) {
-    divide_line(steps, rows.last, line_of(graph, rows.last, rows.dimensions), line, true);
+    divide_line(steps, rows.last, own_line, line, true);
   }
 }
 

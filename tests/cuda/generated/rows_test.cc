@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/ir/launch.h"
 #include "compiler/ir/print.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/generated/host_gpu.h"
@@ -42,6 +43,49 @@ std::string norm(int64_t length) {
       V[h, i] = sum[k < {0}]((X[h, i, k] - S[h, i] / {0}.0) * (X[h, i, k] - S[h, i] / {0}.0))
       Y[h, i, j] = (X[h, i, j] - S[h, i] / {0}.0) / sqrt(V[h, i] / {0}.0 + 0.001) * G[j] }})",
       length);
+}
+
+/// Of images of 6 channels in 3 groups, as topi.nn.group_norm has it.
+std::string group_norm(int64_t height, int64_t width) {
+  return fmt::format(
+      R"(kernel k(X: float32[2, 6, {0}, {1}], G: float32[6], B: float32[6])
+          -> (Y: float32[2, 6, {0}, {1}]) {{
+      R: float32[2, 3, 2, {0}, {1}]
+      R[n, g, c, y, x] = X[n, g * 2 + c, y, x]
+      M: float32[2, 3, 1, 1, 1]
+      M[n, g, u, v, w] = sum[c < 2, y < {0}, x < {1}](R[n, g, c, y, x]) / {2}.0
+      V: float32[2, 3, 1, 1, 1]
+      V[n, g, u, v, w] = sum[c < 2, y < {0}, x < {1}](
+        (R[n, g, c, y, x] - M[n, g, 0, 0, 0]) * (R[n, g, c, y, x] - M[n, g, 0, 0, 0])) / {2}.0
+      S: float32[2, 3, 2, {0}, {1}]
+      S[n, g, c, y, x] = (R[n, g, c, y, x] - M[n, g, 0, 0, 0]) *
+                         rsqrt(V[n, g, 0, 0, 0] + 0.001)
+      Y[n, c, y, x] = S[n, c // 2, c % 2, y, x] * G[c] + B[c] }})",
+      height, width, 2 * height * width);
+}
+
+/// Over two axes, and scaled by what each place has.
+std::string norm_of_two(int64_t height, int64_t width) {
+  return fmt::format(
+      R"(kernel k(X: float32[3, {0}, {1}], G: float32[{0}, {1}]) -> (Y: float32[3, {0}, {1}]) {{
+      M: float32[3]
+      M[i] = sum[y < {0}, x < {1}](X[i, y, x]) / {2}.0
+      V: float32[3]
+      V[i] = sum[y < {0}, x < {1}]((X[i, y, x] - M[i]) * (X[i, y, x] - M[i])) / {2}.0
+      Y[i, y, x] = (X[i, y, x] - M[i]) * rsqrt(V[i] + 0.001) * G[y, x] }})",
+      height, width, height * width);
+}
+
+std::string softmax_of_two(int64_t height, int64_t width) {
+  return fmt::format(R"(kernel k(X: float32[3, {0}, {1}]) -> (Y: float32[3, {0}, {1}]) {{
+      M: float32[3]
+      M[i] = max[y < {0}, x < {1}](X[i, y, x])
+      E: float32[3, {0}, {1}]
+      E[i, y, x] = exp(X[i, y, x] - M[i])
+      T: float32[3]
+      T[i] = sum[y < {0}, x < {1}](E[i, y, x])
+      Y[i, y, x] = E[i, y, x] / T[i] }})",
+                     height, width);
 }
 
 std::string transpose(int64_t rows, int64_t columns, std::string_view type = "float32") {
@@ -83,6 +127,35 @@ const Case kCases[] = {
           S: float32[2, 3, 1, 1, 1]
           S[n, g, u, v, w] = sum[c < 2, y < 5, x < 8](X[n, g * 2 + c, y, x])
           Y[n, g, c, y, x] = X[n, g * 2 + c, y, x] - S[n, g, 0, 0, 0] / 80.0 })"},
+    {"a_group_norm", group_norm(5, 8)},
+    {"a_group_norm_of_short_rows", group_norm(2, 5)},
+    {"a_group_norm_of_no_vectors", group_norm(5, 7)},
+    {"a_group_norm_of_a_block", group_norm(30, 44)},
+    {"a_group_of_channels",
+     R"(kernel k(X: float32[2, 6, 9, 12]) -> (Y: float32[2, 6, 9, 12]) {
+          M: float32[2, 3]
+          M[n, g] = max[c < 2, y < 9, x < 12](X[n, g * 2 + c, y, x])
+          Y[n, c, y, x] = X[n, c, y, x] - M[n, c // 2] })"},
+    {"a_group_of_channels_that_fits_no_registers",
+     R"(kernel k(X: float32[1, 4, 120, 300]) -> (Y: float32[1, 4, 120, 300]) {
+          M: float32[1, 2]
+          M[n, g] = max[c < 2, y < 120, x < 300](X[n, g * 2 + c, y, x])
+          Y[n, c, y, x] = X[n, c, y, x] - M[n, c // 2] })"},
+    {"a_group_norm_of_vectors_of_two_lines", group_norm(14, 14)},
+    {"a_group_norm_of_vectors_of_two_channels", group_norm(7, 6)},
+    {"a_norm_of_vectors_of_two_lines", norm_of_two(12, 7)},
+    {"a_softmax_of_vectors_of_two_lines", softmax_of_two(12, 15)},
+    {"a_sum_of_vectors_of_two_lines",
+     R"(kernel k(X: float32[5, 14, 14]) -> (Y: float32[5]) {
+          Y[i] = sum[y < 14, x < 14](X[i, y, x]) })"},
+    {"a_sum_of_lines_that_lie_apart",
+     R"(kernel k(X: float32[4, 5, 14]) -> (Y: float32[5]) {
+          Y[i] = sum[n < 4, x < 14](X[n, i, x]) })"},
+    {"a_norm_of_two_axes", norm_of_two(9, 8)},
+    {"a_norm_of_two_odd_axes", norm_of_two(9, 7)},
+    {"a_norm_of_two_axes_of_a_block", norm_of_two(33, 68)},
+    {"a_softmax_of_two_axes", softmax_of_two(11, 12)},
+    {"a_softmax_of_two_axes_of_a_block", softmax_of_two(45, 60)},
     {"a_row_that_needs_another",
      R"(kernel k(X: float32[4, 90]) -> (P: int32[4]) {
           M: float32[4]
@@ -162,6 +235,36 @@ TEST(RowsOnHost, OfAWarpAreReadOnce) {
   EXPECT_EQ(count_in(source, " X["), 0u) << source;
   EXPECT_EQ(count_in(source, "__syncthreads"), 0u) << source;
   EXPECT_EQ(count_in(source, "expf("), 1u) << source;
+}
+
+TEST(RowsOnHost, OfShortGroupsAreOneLaunchToo) {
+  const language::TextKernel text = kernel_of(
+      R"(kernel k(X: float32[2, 6, 2, 5]) -> (Y: float32[2, 6, 2, 5]) {
+          M: float32[2, 3]
+          M[n, g] = max[c < 2, y < 2, x < 5](X[n, g * 2 + c, y, x])
+          Y[n, c, y, x] = X[n, c, y, x] - M[n, c // 2] })");
+  const ir::Kernel loops = gpu_loops(text);
+  EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+  EXPECT_EQ(difference_on_host(text, loops, {}), "") << source_of(loops);
+  EXPECT_EQ(ir::launched_statements(loops.body).size(), 1u) << ir::print(loops);
+}
+
+constexpr const char* kGroupOfChannels =
+    R"(kernel k(X: float32[2, 6, 8, 16]) -> (Y: float32[2, 6, 8, 16]) {
+      M: float32[2, 3]
+      M[n, g] = max[c < 2, y < 8, x < 16](X[n, g * 2 + c, y, x])
+      Y[n, c, y, x] = X[n, c, y, x] - M[n, c // 2] })";
+
+TEST(RowsOnHost, OfSeveralAxesAreReadOnceInOneLaunch) {
+  for (const std::string& definition :
+       {std::string(kGroupOfChannels), group_norm(8, 16), group_norm(32, 64), group_norm(32, 6),
+        norm_of_two(16, 8), softmax_of_two(64, 64)}) {
+    const ir::Kernel loops = gpu_loops(kernel_of(definition));
+    EXPECT_EQ(ir::launched_statements(loops.body).size(), 1u) << ir::print(loops);
+    const std::string source = source_of(loops);
+    EXPECT_EQ(count_in(source, "(const uint4*)&X["), 1u) << source;
+    EXPECT_EQ(count_in(source, " X["), 0u) << source;
+  }
 }
 
 /// Rows of a block, columns and turned tiles pass through shared memory: without one of their
