@@ -2,8 +2,9 @@
 // sum, then rows, columns and a group of steps that lie side by side. Automatic schedules write
 // such loops; a schedule of the user's own gets the same.
 //
-// Of the instructions see Intel's Software Developer's Manual, TDPBSSD and TDPBF16PS: a row of a
-// factor's tile is 16 groups of 4 bytes, and of the other factor's tile 16 columns of one group.
+// Of the instructions see Intel's Software Developer's Manual, TDPBSSD, TDPBF16PS and TDPFP16PS: a
+// row of a factor's tile is 16 groups of 4 bytes, and of the other factor's tile 16 columns of one
+// group.
 #include "compiler/analysis/tile_product.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ using namespace ir;
 /// The steps that one element of a tile is; 0 where no instruction multiplies these types.
 int64_t group_of(DType a, DType b, DType sum) {
   if (sum == DType::Int32) return is_byte(a) && is_byte(b) ? 4 : 0;
-  return sum == DType::Float32 && a == DType::BFloat16 && b == DType::BFloat16 ? 2 : 0;
+  const bool is_half = a == DType::BFloat16 || a == DType::Float16;
+  return sum == DType::Float32 && is_half && a == b ? 2 : 0;
 }
 
 /// The loops of a nest down to its store, outermost first; empty where there is anything else.

@@ -50,7 +50,7 @@ struct TileSteps {
 /// Points into the statement that it was found in.
 struct TileProduct {
   const ir::Store* sums = nullptr;
-  const ir::Load* a = nullptr;  // of the rows; bfloat16, int8 or uint8
+  const ir::Load* a = nullptr;  // of the rows; bfloat16, float16, int8 or uint8
   const ir::Load* b = nullptr;  // of the columns
   const ir::For* rows = nullptr;
   const ir::For* columns = nullptr;

@@ -50,6 +50,7 @@ class FirstProduct : public ir::Visitor {
 
 llvm::Intrinsic::ID product_of(DType a, DType b) {
   if (a == DType::BFloat16) return llvm::Intrinsic::x86_tdpbf16ps;
+  if (a == DType::Float16) return llvm::Intrinsic::x86_tdpfp16ps;
   if (a == DType::Int8)
     return b == DType::Int8 ? llvm::Intrinsic::x86_tdpbssd : llvm::Intrinsic::x86_tdpbsud;
   return b == DType::Int8 ? llvm::Intrinsic::x86_tdpbusd : llvm::Intrinsic::x86_tdpbuud;

@@ -54,6 +54,7 @@ constexpr std::array<std::string_view, 5> kHalfNames = {
 
 constexpr std::array<std::string_view, 4> kTileNames = {"sapphirerapids", "emeraldrapids",
                                                         "graniterapids", "graniterapids-d"};
+constexpr std::array<std::string_view, 2> kFloat16TileNames = {"graniterapids", "graniterapids-d"};
 
 bool has(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -77,6 +78,7 @@ VectorUnit vector_unit_of(std::string_view arch) {
   const bool has_tiles = has(kTileNames, name.cpu);
   unit.multiplies_tiles_of_bytes = has_tiles || has_feature("amx-int8");
   unit.multiplies_tiles_of_halves = has_tiles || has_feature("amx-bf16");
+  unit.multiplies_tiles_of_float16 = has(kFloat16TileNames, name.cpu) || has_feature("amx-fp16");
   return unit;
 }
 

@@ -14,6 +14,7 @@ struct VectorUnit {
   // The same of whole tiles (Intel AMX).
   bool multiplies_tiles_of_bytes = false;
   bool multiplies_tiles_of_halves = false;
+  bool multiplies_tiles_of_float16 = false;
 
   bool operator==(const VectorUnit&) const = default;
 };

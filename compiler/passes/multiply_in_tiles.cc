@@ -12,8 +12,8 @@
 //
 // The loops stay what they mean, all of them serial; code is made of the whole. Stands before
 // add_in_groups, which takes the same sums in vectors: those that tiles have no room for, and all
-// of a CPU without tiles. Arguments of any stride are left to it too, and so is bfloat16 in strict
-// mode, since the instruction rounds in its own way.
+// of a CPU without tiles. Arguments of any stride are left to it too, and so are bfloat16 and
+// float16 in strict mode, since the instructions round in their own way.
 #include "compiler/analysis/tile_product.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
@@ -38,8 +38,7 @@ class MakeSerial : public Mutator {
 
 class MultiplyInTiles : public Mutator {
  public:
-  MultiplyInTiles(bool has_bytes, bool has_halves)
-      : has_bytes_(has_bytes), has_halves_(has_halves) {}
+  MultiplyInTiles(const VectorUnit& unit, bool is_strict) : unit_(unit), is_strict_(is_strict) {}
 
  private:
   using Mutator::visit;
@@ -69,8 +68,15 @@ class MultiplyInTiles : public Mutator {
   std::optional<TileProduct> product_in(const For& loop) const {
     std::optional<TileProduct> product = analysis::tile_product(loop);
     const bool serves = product && product->columns->loop_kind == LoopKind::Vectorized &&
-                        (product->sums->buffer->type == DType::Int32 ? has_bytes_ : has_halves_);
+                        has_tiles_of(product->a->buffer->type);
     return serves ? product : std::nullopt;
+  }
+
+  bool has_tiles_of(DType factor) const {
+    if (!is_float(factor)) return unit_.multiplies_tiles_of_bytes;
+    if (is_strict_) return false;
+    return factor == DType::Float16 ? unit_.multiplies_tiles_of_float16
+                                    : unit_.multiplies_tiles_of_halves;
   }
 
   static bool is_zero_before(const TileProduct& product, const Stmt& before) {
@@ -81,17 +87,15 @@ class MultiplyInTiles : public Mutator {
     return equal_trees(before, start);
   }
 
-  const bool has_bytes_;
-  const bool has_halves_;
+  const VectorUnit unit_;
+  const bool is_strict_;
 };
 
 }  // namespace
 
 Kernel multiply_in_tiles(Kernel kernel, const PassContext& context) {
   if (context.layout == Layout::Strided) return kernel;
-  const VectorUnit unit = vector_unit_of(context.target.arch);
-  MultiplyInTiles mutator(unit.multiplies_tiles_of_bytes,
-                          unit.multiplies_tiles_of_halves && !context.options.strict);
+  MultiplyInTiles mutator(vector_unit_of(context.target.arch), context.options.strict);
   kernel.body = mutator(kernel.body);
   return kernel;
 }

@@ -75,6 +75,7 @@ constexpr Feature kFeatures[] = {
     {"sm4", 7, 1, kEax, 2, kYmm},
     {"avxvnni", 7, 1, kEax, 4, kYmm},
     {"avx512bf16", 7, 1, kEax, 5, kZmm},
+    {"amx-fp16", 7, 1, kEax, 21, kTiles},
     {"avxifma", 7, 1, kEax, 23, kYmm},
     {"avxvnniint8", 7, 1, kEdx, 4, kYmm},
     {"avxneconvert", 7, 1, kEdx, 5, kYmm},

@@ -23,8 +23,8 @@ namespace {
 /// What kernels have a use for and no level of CPUs has. The name of a host says which of them it
 /// has beyond its level: virtual machines often hide what the name of their CPU promises, but not
 /// these.
-constexpr std::array<std::string_view, 4> kTensorFeatures = {"avx512vnni", "avx512bf16", "amx-int8",
-                                                             "amx-bf16"};
+constexpr std::array<std::string_view, 5> kTensorFeatures = {"avx512vnni", "avx512bf16", "amx-int8",
+                                                             "amx-bf16", "amx-fp16"};
 
 std::vector<llvm::StringRef> features_of(std::string_view arch) {
   const CpuName name = cpu_name_of(arch);

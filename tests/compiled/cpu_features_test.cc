@@ -18,14 +18,14 @@ namespace {
 /// What CPUs have that no code of ours may use: every x86-64 has it, it belongs to the operating
 /// system, or there is no way to ask for it but by its own intrinsic.
 const std::set<std::string> kNotOfCode = {
-    "64bit",     "64bit-mode", "cldemote",  "clflushopt", "clwb",       "clzero",      "cmov",
-    "cmpccxadd", "cx8",        "enqcmd",    "evex512",    "fsgsbase",   "fxsr",        "hreset",
-    "invpcid",   "kl",         "lwp",       "mmx",        "movdir64b",  "movdiri",     "mwaitx",
-    "pconfig",   "pku",        "prefetchi", "ptwrite",    "raoint",     "rdpid",       "rdpru",
-    "rdrnd",     "rdseed",     "rtm",       "serialize",  "sgx",        "shstk",       "sse",
-    "sse2",      "tsxldtrk",   "uintr",     "usermsr",    "waitpkg",    "wbnoinvd",    "widekl",
-    "x87",       "xsave",      "xsavec",    "xsaveopt",   "xsaves",     "amx-complex", "amx-fp16",
-    "3dnow",     "3dnowa",     "avx512er",  "avx512pf",   "prefetchwt1"};
+    "64bit",     "64bit-mode", "cldemote",  "clflushopt", "clwb",      "clzero",      "cmov",
+    "cmpccxadd", "cx8",        "enqcmd",    "evex512",    "fsgsbase",  "fxsr",        "hreset",
+    "invpcid",   "kl",         "lwp",       "mmx",        "movdir64b", "movdiri",     "mwaitx",
+    "pconfig",   "pku",        "prefetchi", "ptwrite",    "raoint",    "rdpid",       "rdpru",
+    "rdrnd",     "rdseed",     "rtm",       "serialize",  "sgx",       "shstk",       "sse",
+    "sse2",      "tsxldtrk",   "uintr",     "usermsr",    "waitpkg",   "wbnoinvd",    "widekl",
+    "x87",       "xsave",      "xsavec",    "xsaveopt",   "xsaves",    "amx-complex", "3dnow",
+    "3dnowa",    "avx512er",   "avx512pf",  "prefetchwt1"};
 
 TEST(CpuFeatures, HaveAllThatCodeOfAnyCpuMayUse) {
   llvm::SmallVector<llvm::StringRef, 128> names;

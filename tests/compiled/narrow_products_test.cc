@@ -49,7 +49,8 @@ const std::vector<std::string> kTypes = {"int8 int8",         "uint8 int8",     
                                          "uint8 uint8",       "int16 int16",    "int16 uint8",
                                          "bfloat16 bfloat16", "float16 float16"};
 // Without instructions that add four products of bytes, with them, and with those for tiles.
-const std::vector<std::string> kPlanned = {"x86-64-v3", "znver4", "sapphirerapids"};
+const std::vector<std::string> kPlanned = {"x86-64-v3", "znver4", "sapphirerapids",
+                                           "graniterapids"};
 
 language::Schedule chosen(const language::Kernel& kernel, const Target& target,
                           const CompileOptions& options = {}) {
@@ -189,6 +190,10 @@ TEST(NarrowProducts, AreOfTilesWhereTheCpuHasThem) {
     }
   }
   EXPECT_FALSE(contains(assembly("bfloat16 bfloat16", "sapphirerapids", true), "tdpbf16ps"));
+  for (const char* const cpu : {"graniterapids", "x86-64-v4+amx-fp16"})
+    EXPECT_TRUE(contains(assembly("float16 float16", cpu), "tdpfp16ps")) << cpu;
+  EXPECT_FALSE(contains(assembly("float16 float16", "graniterapids", true), "tdpfp16ps"));
+  EXPECT_FALSE(contains(assembly("float16 float16", "sapphirerapids"), "tdp"));
 }
 
 /// Steps that are left over, rows and columns that are, and both.

@@ -30,6 +30,7 @@ VectorUnit unit_by_features(llvm::StringRef cpu) {
   unit.adds_halves = has("avx512bf16");
   unit.multiplies_tiles_of_bytes = has("amx-int8");
   unit.multiplies_tiles_of_halves = has("amx-bf16");
+  unit.multiplies_tiles_of_float16 = has("amx-fp16");
   return unit;
 }
 

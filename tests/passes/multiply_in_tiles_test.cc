@@ -107,6 +107,20 @@ TEST(MultiplyInTiles, ServesCpusThatHaveThemAndCompactArguments) {
                  {.layout = Layout::Strided, .arch = "sapphirerapids"});
 }
 
+TEST(MultiplyInTiles, TakesFloat16WhereTheCpuHasTilesOfIt) {
+  const std::string text = R"(
+    fn f(A: float16[16, 32], B: float16[16, 16, 2], C: float32[16, 16] output) {
+      for k in 0..16 { for i in 0..16 unroll { for j in 0..16 vectorize { for t in 0..2 {
+        C[i, j] = C[i, j] + float32(A[i, k*2 + t])*float32(B[k, j, t])
+      } } } }
+    })";
+  EXPECT_TRUE(is_marked(text, {.arch = "graniterapids"}));
+  EXPECT_FALSE(is_marked(text, {.arch = "sapphirerapids"}));
+  CompileOptions strict;
+  strict.strict = true;
+  EXPECT_FALSE(is_marked(text, {.options = strict, .arch = "graniterapids"}));
+}
+
 TEST(MultiplyInTiles, LeavesHalvesAloneInStrictMode) {
   const std::string text = R"(
     fn f(A: bfloat16[16, 32], B: bfloat16[16, 16, 2], C: float32[16, 16] output) {

@@ -177,6 +177,7 @@ std::string text_of(const Machine& machine) {
   if (vectors.adds_halves) sums += ", of two of bfloat16";
   if (vectors.multiplies_tiles_of_bytes) sums += ", tiles of bytes";
   if (vectors.multiplies_tiles_of_halves) sums += ", tiles of bfloat16";
+  if (vectors.multiplies_tiles_of_float16) sums += ", of float16";
   return fmt::format(
       "{}: {} vectors of {} bytes, {:g} multiply-add{} a cycle of {:g} cycles each, {:g} "
       "operations and {:g} loads a cycle, L1 {} KiB of {} ways, L2 {} KiB of {} ways, {:g} and "

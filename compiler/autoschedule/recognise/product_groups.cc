@@ -53,9 +53,13 @@ ProductGroup products_at_once(const Chooser& chooser, StageId id) {
     if (adds_bytes) return {.products = 4, .turns_signs = *a == *b, .in_tiles = in_tiles};
     return {.products = 2, .adds_words = true};  // every x86-64 has that
   }
-  const bool is_half = *a == DType::BFloat16 && *b == DType::BFloat16 && sum == DType::Float32;
-  if (!is_half || !chooser.machine.vectors.adds_halves || chooser.options.strict) return {};
-  return {.products = 2, .in_tiles = chooser.machine.vectors.multiplies_tiles_of_halves};
+  if (*a != *b || sum != DType::Float32 || chooser.options.strict) return {};
+  const ir::VectorUnit& vectors = chooser.machine.vectors;
+  if (*a == DType::BFloat16 && vectors.adds_halves)
+    return {.products = 2, .in_tiles = vectors.multiplies_tiles_of_halves};
+  if (*a == DType::Float16 && vectors.multiplies_tiles_of_float16)
+    return {.products = 2, .in_tiles = true, .in_tiles_alone = true};
+  return {};
 }
 
 /// Whether there are rows for tiles, and all steps are known.
@@ -98,7 +102,7 @@ ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contract
     if (lies_together) break;
   }
   best.in_tiles = best.in_tiles && are_tiles(graph, id, found);
-  return best;
+  return best.in_tiles || !best.in_tiles_alone ? best : ProductGroup{};
 }
 
 }  // namespace kiln::autoschedule
