@@ -25,6 +25,11 @@ struct GpuArch {
 /// Shared memory that a block has without asking for it, on every device.
 inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 
+/// Of each multiprocessor since sm_50: shared memory has so many banks, each of which gives so many
+/// bytes a cycle (CUDA C++ programming guide).
+inline constexpr int64_t kBanks = 32;
+inline constexpr int64_t kBankBytes = 4;
+
 /// float16, bfloat16.
 bool is_short_float(DType type);
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/ir/gpu_arch.h"
 #include "runtime/core/gpu_name.h"
 
 namespace kiln::autoschedule {
@@ -28,10 +29,10 @@ struct GpuMachine {
 /// it moves to or from shared memory (CUDA C++ programming guide).
 constexpr double kSchedulers = 4;
 constexpr double kSharedBytes = 128;
-/// Of a thread: what one access moves at most. Shared memory has so many banks of so many bytes.
+/// Of a thread: what one access moves at most.
 constexpr int64_t kVectorBytesOfThread = 16;
-constexpr int64_t kBanks = 32;
-constexpr int64_t kBankBytes = 4;
+using ir::kBankBytes;
+using ir::kBanks;
 
 /// Cycles that a load from memory takes, and how many of a loop are under way at once, to which
 /// compilers unroll it: estimated.
