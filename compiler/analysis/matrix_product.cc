@@ -22,7 +22,6 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t kEight = 8;  // rows of what is loaded at once
 constexpr int64_t kPair = 2;   // rows of a lane, and columns
 constexpr int64_t kMost = 16;  // tiles along a side, whose fragments are registers
 
@@ -168,7 +167,7 @@ class Matcher {
     const bool fits = *a[x_] == 0 && *a[y_] != 0 && *b[y_] == 0 && *b[x_] != 0 && *sums[x_] == 0 &&
                       *sums[y_] == 0 && *sums[k] == 0 && *a[k] != 0 && *b[k] != 0;
     if (!fits) return false;
-    const int64_t to_lower = neighbours_of(a, 1) == 1 ? kEight * *a[y_] : *a[y_] / kPair;
+    const int64_t to_lower = neighbours_of(a, 1) == 1 ? kMatrixRowsAtOnce * *a[y_] : *a[y_] / kPair;
     for (size_t i = 1; i < nest_.loops.size(); ++i) {
       const For* loop = nest_.loops[i];
       const int64_t of_a = *a[loop->var];
@@ -198,11 +197,8 @@ class Matcher {
                         .first = strides.without(inner_),
                         .is_transposed = along_sum != 1,
                         .tiles = offsets(tiles, strides)};
-    const int64_t elements = kMatrixRowBytes / size_of(load.buffer->type);
     factor.row = factor.is_transposed ? along_sum : along_side;
-    const bool are_turned = factor.is_transposed && !factor.has_turned_words();
-    factor.side = (are_turned ? elements : kEight) * along_side;
-    factor.step = (are_turned ? kEight : elements) * along_sum;
+    const int64_t elements = kMatrixRowBytes / size_of(load.buffer->type);
     // Rows are read at once: they lie side by side and begin at multiples of 16 bytes.
     const bool is_dense = (factor.is_transposed ? along_side : along_sum) == 1;
     const bool is_aligned =

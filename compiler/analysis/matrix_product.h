@@ -14,8 +14,6 @@ struct MatrixFactor {
   ir::Expr first;      // the element that lane 0 of the warp begins with
   bool is_transposed;  // its rows go along the other side of the matrix than its product wants
   int64_t row = 0;     // elements between the rows
-  int64_t side = 0;    // to the eight rows (transposed: a row of elements) behind along the side
-  int64_t step = 0;    // to the row of elements (transposed: eight rows) behind along the sum
   std::vector<int64_t> tiles;  // elements from `first` to each tile along the side
 
   /// Of 32 bits, and turned: lanes load the elements one by one.

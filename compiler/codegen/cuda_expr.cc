@@ -11,6 +11,7 @@
 #include "compiler/codegen/operator_code.h"
 #include "compiler/ir/dispatch.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/swizzle.h"
 #include "runtime/core/error.h"
 #include "runtime/core/small_float.h"
 
@@ -151,8 +152,8 @@ bool wraps_by_cast(Operator op, DType type) {
 
 class Expression {
  public:
-  Expression(CudaNames& names, bool is_narrow, std::span<const KnownValue> known)
-      : names_(names), is_narrow_(is_narrow), known_(known) {}
+  explicit Expression(const CudaScope& scope)
+      : scope_(scope), names_(scope.names), is_narrow_(scope.is_narrow), known_(scope.known) {}
 
   Text operator()(const Expr& expr) {
     KILN_CHECK(expr->type.lanes == 1);
@@ -329,7 +330,7 @@ class Expression {
   }
 
   Text of(const Load& load) {
-    const Text place{fmt::format("{}[{}]", names_[load.buffer], (*this)(load.indices[0]).text)};
+    const Text place{cuda_element(load.buffer, load.indices[0], scope_)};
     if (!load.predicate) return place;
     const DType type = load.buffer->type;
     const Text zero = is_small_float(type) ? float_literal(type, 0) : cast_to(type, {"0"});
@@ -344,6 +345,7 @@ class Expression {
     check_failed("an expression of one lane", __FILE__, __LINE__);
   }
 
+  const CudaScope& scope_;
   CudaNames& names_;
   const bool is_narrow_;
   const std::span<const KnownValue> known_;
@@ -372,9 +374,28 @@ std::string_view cuda_type(DType type) {
   check_failed("a type of CUDA C", __FILE__, __LINE__);
 }
 
-std::string cuda_expr(const Expr& expr, CudaNames& names, bool is_narrow,
-                      std::span<const KnownValue> known) {
-  return Expression(names, is_narrow, known)(expr).text;
+std::string cuda_expr(const Expr& expr, const CudaScope& scope) {
+  return Expression(scope)(expr).text;
+}
+
+CudaPlace cuda_place(const BufferRef& buffer, const Expr& element, const CudaScope& scope) {
+  const std::string& name = scope.names[buffer];
+  if (buffer->swizzle == 0) return {fmt::format("{}[{}]", name, cuda_expr(element, scope))};
+  static const std::vector<LoopAround> kNone;
+  const Swizzle swizzle = swizzle_of(*buffer);
+  const SwizzledPlace place =
+      swizzled_place(*buffer, element, scope.loops != nullptr ? *scope.loops : kNone);
+  return {fmt::format("kiln_swizzled<{}, {}>({}, {}, {})[{}]", swizzle.from, swizzle.to, name,
+                      cuda_expr(place.own, scope), cuda_expr(place.constant, scope),
+                      cuda_expr(place.high, scope)),
+          place.behind};
+}
+
+std::string cuda_element(const BufferRef& buffer, const Expr& element, const CudaScope& scope) {
+  CudaPlace place = cuda_place(buffer, element, scope);
+  if (place.behind == 0) return place.text;
+  place.text.insert(place.text.size() - 1, fmt::format(" + {}", place.behind));
+  return place.text;
 }
 
 }  // namespace kiln::codegen

@@ -18,6 +18,8 @@ class CudaNames {
   const std::string& operator[](const ir::BufferRef& buffer) {
     return of(buffer.get(), buffer->name);
   }
+  /// One that the code declares itself, under a name of ours.
+  void declare(const ir::VarRef& var, std::string name) { names_[var.get()] = std::move(name); }
 
  private:
   const std::string& of(const ir::Node* node, std::string_view wanted);

@@ -256,6 +256,18 @@ __device__ inline void kiln_await() {
 #endif
 }
 )"},
+    // Where an element of shared memory lies whose 16 bytes change places (ir/swizzle.h). Bits of
+    // `behind` are none of `place`, and known once loops are unrolled: those that change places
+    // are an XOR, the others a constant of the instruction. In bytes, since no compiler moves a
+    // shift past an XOR.
+    Function{"kiln_swizzled", R"(template <int kFrom, int kTo, typename T>
+__device__ inline T* kiln_swizzled(T* memory, int place, int behind) {
+  const int field = (7 << kTo) * (int)sizeof(T);
+  const int own = (place ^ (place >> kFrom & 7) << kTo) * (int)sizeof(T);
+  const int moved = (behind ^ (behind >> kFrom & 7) << kTo) * (int)sizeof(T);
+  return (T*)((char*)memory + (own ^ (moved & field)) + (moved & ~field));
+}
+)"},
     Function{"kiln_bits", R"(template <typename T, typename F>
 __device__ inline T kiln_bits(F value) {
   static_assert(sizeof(T) == sizeof(F), "two types of one width");

@@ -4,11 +4,13 @@
 #include "compiler/codegen/cuda_source.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "compiler/analysis/affine.h"
+#include "compiler/analysis/matrix_fragments.h"
 #include "compiler/analysis/matrix_product.h"
 #include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_copies.h"
@@ -20,6 +22,7 @@
 #include "compiler/codegen/matrix_chains.h"
 #include "compiler/codegen/narrow_index.h"
 #include "compiler/codegen/size_expr.h"
+#include "compiler/codegen/swizzled_places.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/dispatch.h"
 #include "compiler/ir/gpu_arch.h"
@@ -54,7 +57,11 @@ class Function {
         around_(around),
         order_(order),
         has_narrow_sizes_(entry.is_narrow),
-        is_narrow_(entry.is_narrow || has_narrow_indices(nest, around)) {}
+        is_narrow_(entry.is_narrow || has_narrow_indices(nest, around)) {
+    for (const For* axis : nest.axes)
+      loops_.push_back({axis->var, axis->extent});
+    names_.declare(lane_, "kiln_lane");
+  }
 
   std::string operator()(const std::string& name) {
     // Names are given in the order in which a person reads them: parameters first.
@@ -142,7 +149,7 @@ class Function {
       const std::string_view type = cuda_type(entry.buffer->type);
       const std::optional<int64_t> offset = as_const_int(entry.offset_bytes);
       const bool is_far = offset && *offset > std::numeric_limits<int32_t>::max();
-      const std::string bytes = cuda_expr(entry.offset_bytes, names_, has_narrow_sizes_);
+      const std::string bytes = cuda_expr(entry.offset_bytes, {names_, has_narrow_sizes_});
       const std::string place = is_far ? fmt::format("kiln_far(workspace, {})", bytes)
                                        : fmt::format("(workspace + ({}))", bytes);
       line("{}* const {} = ({}*){};", type, names_[entry.buffer], type, place);
@@ -161,7 +168,11 @@ class Function {
   /// A launch is given 64 bits, of which a parameter may take those that count.
   std::string_view size_type() const { return has_narrow_sizes_ ? "int" : "long long"; }
   std::string_view index_type() const { return is_narrow_ ? "int" : "long long"; }
-  std::string text(const Expr& expr) { return cuda_expr(expr, names_, is_narrow_, divisions_); }
+  CudaScope scope() { return {names_, is_narrow_, divisions_, &loops_}; }
+  std::string text(const Expr& expr) { return cuda_expr(expr, scope()); }
+  std::string element(const BufferRef& buffer, const Expr& index) {
+    return cuda_element(buffer, index, scope());
+  }
 
   void statement(const Stmt& stmt) {
     const Node* const around = std::exchange(current_, stmt.get());
@@ -228,21 +239,34 @@ class Function {
       sums = "kiln_sums";
     }
     line("unsigned kiln_rows[{}][4], kiln_columns[{}][2];", rows, columns);
-    declare_place("kiln_row", product.rows, place_of_lane(product.rows));
-    declare_place("kiln_column", product.columns, place_of_lane_in_columns(product.columns));
-    for (size_t i = 0; i < rows; ++i)
-      load("kiln_row", product.rows, i);
-    for (size_t j = 0; j < columns; j += 2)
-      load("kiln_column", product.columns, j);
+    load_fragments("kiln_row", product.rows, false);
+    load_fragments("kiln_column", product.columns, true);
     for (const std::string& call : multiply_calls(product, sums))
       line("{}", call);
     --depth_;
     line("}}");
   }
 
-  /// Where the row begins that a lane has loaded, of the first tile.
-  void declare_place(std::string_view name, const MatrixFactor& factor,
-                     std::string_view place_of_lane) {
+  /// Those of all tiles; of columns two at a time.
+  void load_fragments(std::string_view name, const MatrixFactor& factor, bool are_columns) {
+    const Expr lanes =
+        analysis::places_of_lanes(factor, are_columns).to_expr(std::array{Expr(lane_)});
+    const bool is_swizzled = factor.buffer->swizzle != 0;
+    if (!is_swizzled) declare_place(name, factor, lanes);
+    for (size_t i = 0; i < factor.tiles.size(); i += are_columns ? 2 : 1) {
+      const auto place = [&](int64_t behind) {
+        const int64_t tile = factor.tiles[i] + behind;
+        return is_swizzled ? place_in_product(factor, lanes + tile)
+                           : fmt::format("{} + {}", name, tile);
+      };
+      for (const std::string& call :
+           load_calls(factor, are_columns, fmt::format("{}s[{}]", name, i), place))
+        line("{}", call);
+    }
+  }
+
+  /// Where the row begins that a lane loads, of the first tile.
+  void declare_place(std::string_view name, const MatrixFactor& factor, const Expr& lanes) {
     // What is unrolled comes last: a constant of the instruction.
     Expr first = factor.first;
     std::string behind;
@@ -255,12 +279,16 @@ class Function {
       }
     }
     line("const {}* const {} = &{}[{}] + {}{};", cuda_type(factor.buffer->type), name,
-         names_[factor.buffer], text(first), place_of_lane, behind);
+         names_[factor.buffer], text(first), text(lanes), behind);
   }
 
-  void load(std::string_view place, const MatrixFactor& factor, size_t tile) {
-    line("{}", load_call(factor, place == "kiln_column", fmt::format("{}s[{}]", place, tile),
-                         fmt::format("{} + {}", place, factor.tiles[tile])));
+  std::string place_in_product(const MatrixFactor& factor, const Expr& behind) {
+    std::vector<LoopAround> loops = loops_;
+    if (around_product_ != nullptr) loops.back().is_written_out = true;
+    loops.push_back({lane_, index(kWarp)});
+    CudaScope around = scope();
+    around.loops = &loops;
+    return "&" + cuda_element(factor.buffer, factor.first + behind, around);
   }
 
   void write_loop(const For& loop) {
@@ -303,10 +331,12 @@ class Function {
     const std::string& var = names_[loop.var];
     line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), var, comparand(loop.extent));
     const For* const around = std::exchange(around_product_, &loop);
+    loops_.push_back({loop.var, loop.extent, is_unrolled});
     ++depth_;
     statement(loop.body);
     if (moving_.loop == &loop) move_to(moving_.group);
     --depth_;
+    loops_.pop_back();
     around_product_ = around;
     line("}}");
   }
@@ -337,9 +367,9 @@ class Function {
 
   void write_late(const Store& store, int64_t bytes) {
     const Load& load = *as<Load>(store.value);
-    const LatePlace to = late_place(first_element(store.indices[0]));
     const int64_t size = size_of(store.buffer->type);
-    const std::string into = fmt::format("&{}[{}]", names_[store.buffer], text(to.first));
+    const CudaPlace to = late_element(store.buffer, first_element(store.indices[0]));
+    const std::string into = "&" + to.text;
     std::string from;
     int64_t behind = 0;
     if (moving_.all != nullptr) {
@@ -347,9 +377,9 @@ class Function {
       behind = moving_.all->places[i].bytes[moving_.group] - moving_.at[i];
       from = fmt::format("kiln_from_{}", i);
     } else {
-      const LatePlace place = late_place(first_element(load.indices[0]));
+      const CudaPlace place = late_element(load.buffer, first_element(load.indices[0]));
       behind = place.behind * size;
-      from = fmt::format("&{}[{}]", names_[load.buffer], text(place.first));
+      from = "&" + place.text;
     }
     const std::string where = fmt::format("<{}, {}, {}>", bytes, to.behind * size, behind);
     if (!load.predicate) return line("kiln_copy{}({}, {});", where, into, from);
@@ -367,22 +397,20 @@ class Function {
 
   /// A place by the first one of the loops that are written out, which is computed once for all of
   /// them, and how many elements behind it is, which is a part of the instruction.
-  struct LatePlace {
-    Expr first;
+  CudaPlace late_element(const BufferRef& buffer, const Expr& place) {
+    if (buffer->swizzle != 0)
+      return cuda_place(buffer, substitute(place, written_out_values()), scope());
     int64_t behind = 0;
-  };
-  LatePlace late_place(const Expr& place) const {
-    LatePlace result{place};
     Substitution rest;
     for (const auto& [var, iteration] : written_out_) {
       const std::optional<int64_t> stride = analysis::stride_of(place, var);
-      const int64_t behind = result.behind + stride.value_or(0) * iteration;
-      const bool fits = stride && std::abs(behind) <= kFarthestBehind;
-      if (fits) result.behind = behind;
+      const int64_t with_this = behind + stride.value_or(0) * iteration;
+      const bool fits = stride && std::abs(with_this) <= kFarthestBehind;
+      if (fits) behind = with_this;
       rest[var] = index(fits ? 0 : iteration);
     }
-    if (!rest.empty()) result.first = analysis::simplify(substitute(place, rest));
-    return result;
+    const Expr first = rest.empty() ? place : analysis::simplify(substitute(place, rest));
+    return {fmt::format("{}[{}]", names_[buffer], text(first)), behind};
   }
 
   void write_out(const For& loop) {
@@ -398,9 +426,8 @@ class Function {
     const Load* load = as<Load>(store.value);
     const Ramp* from = load != nullptr ? as<Ramp>(load->indices[0]) : nullptr;
     KILN_CHECK(from != nullptr && is_const(to.stride, 1) && is_const(from->stride, 1));
-    line("*({0}*)&{1}[{2}] = *(const {0}*)&{3}[{4}];",
-         vector_type(to.lanes * size_of(store.buffer->type)), names_[store.buffer], text(to.base),
-         names_[load->buffer], text(from->base));
+    line("*({0}*)&{1} = *(const {0}*)&{2};", vector_type(to.lanes * size_of(store.buffer->type)),
+         element(store.buffer, to.base), element(load->buffer, from->base));
   }
 
   void write(const Store& store) {
@@ -408,12 +435,12 @@ class Function {
     if (late > 0) return write_late(store, late);
     if (const Ramp* ramp = as<Ramp>(store.indices[0])) return write_vector(store, *ramp);
     const std::string guard = store.predicate ? fmt::format("if ({}) ", text(store.predicate)) : "";
-    line("{}{}[{}] = {};", guard, names_[store.buffer], text(store.indices[0]), text(store.value));
+    line("{}{} = {};", guard, element(store.buffer, store.indices[0]), text(store.value));
   }
 
   /// Of integers CUDA has it; of int64 a sum is that of the same bits as uint64.
   void write(const Atomic& node) {
-    const std::string place = fmt::format("{}[{}]", names_[node.buffer], text(node.indices[0]));
+    const std::string place = element(node.buffer, node.indices[0]);
     const std::string value = text(node.value);
     const std::string_view name = node.op == Operator::Add   ? "atomicAdd"
                                   : node.op == Operator::Min ? "atomicMin"
@@ -535,6 +562,8 @@ class Function {
   Moving moving_;                        // of the loop around
   bool is_dynamic_ = false;              // shared memory is one piece
   int64_t shared_bytes_ = 0;             // of it those that are given out
+  std::vector<LoopAround> loops_;        // and axes of the launch
+  const VarRef lane_ = Var::make("kiln_lane");
 };
 
 /// The extents of the launch as the runtime computes them; axes that no loop is bound to have one.

@@ -4,35 +4,16 @@
 // the steps on second.
 #include "compiler/codegen/matrix_calls.h"
 
+#include <array>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "compiler/analysis/matrix_fragments.h"
 #include "compiler/codegen/cuda_expr.h"
 
 namespace kiln::codegen {
 namespace {
-
-/// Matrices of eight rows each: the second, and the two behind those.
-std::string place_of_matrices(const MatrixFactor& factor, int64_t second, int64_t last) {
-  return fmt::format("kiln_lane % 8 * {} + kiln_lane / 8 % 2 * {} + kiln_lane / 16 * {}",
-                     factor.row, second, last);
-}
-
-/// A lane has two rows of each matrix of 8 by 16 bytes, and two columns. So that steps 4n to 4n + 3
-/// are the same lane's, a matrix has two of each four. Which ones changes after half of its rows:
-/// eight that follow each other begin in different banks.
-std::string place_of_turned_bytes(const MatrixFactor& factor) {
-  return fmt::format(
-      "(kiln_lane / 16 * 16 + kiln_lane % 8 / 2 * 4 + (kiln_lane / 8 + kiln_lane / 4) % 2 * 2 + "
-      "kiln_lane % 2) * {}",
-      factor.row);
-}
-
-/// A lane has a row or a column, and a step.
-std::string place_of_turned_words(const MatrixFactor& factor) {
-  return fmt::format("kiln_lane % 4 * {} + kiln_lane / 4", factor.row);
-}
 
 std::string multiply_function(DType a, DType b) {
   if (a == DType::Float32) return "kiln_multiply_tf32";
@@ -61,29 +42,24 @@ std::string_view matrix_condition(const MatrixProduct& product) {
   return is_int(type) ? "KILN_HAS_BYTE_MATRIX_UNITS" : "KILN_HAS_FLOAT8_MATRIX_UNITS";
 }
 
-std::string place_of_lane(const MatrixFactor& rows) {
-  if (rows.has_turned_words()) return place_of_turned_words(rows);
-  return rows.has_turned_bytes() ? place_of_turned_bytes(rows)
-                                 : place_of_matrices(rows, rows.side, rows.step);
-}
-
-std::string place_of_lane_in_columns(const MatrixFactor& columns) {
-  if (columns.has_turned_words()) return place_of_turned_words(columns);
-  return columns.has_turned_bytes()
-             ? place_of_turned_bytes(columns)
-             : place_of_matrices(columns, columns.step, columns.tiles[1] - columns.tiles[0]);
-}
-
-std::string load_call(const MatrixFactor& factor, bool are_columns, std::string_view to,
-                      std::string_view from) {
+std::vector<std::string> load_calls(const MatrixFactor& factor, bool are_columns,
+                                    std::string_view to, const PlaceBehind& place) {
   if (factor.has_turned_words()) {
-    const int64_t second = are_columns ? factor.step : factor.side;
-    const int64_t last = are_columns ? factor.tiles[1] - factor.tiles[0] : factor.step;
-    return fmt::format("kiln_load_words<{}, {}>({}, {});", second, last, to, from);
+    const auto [second, third] = analysis::word_distances(factor, are_columns);
+    if (factor.buffer->swizzle == 0)
+      return {fmt::format("kiln_load_words<{}, {}>({}, {});", second, third, to, place(0))};
+    // Each word is exchanged for itself.
+    std::vector<std::string> calls;
+    const std::array behind = {int64_t{0}, second, third, second + third};
+    for (size_t word = 0; word < behind.size(); ++word) {
+      calls.push_back(
+          fmt::format("*({} + {}) = *(const unsigned*){};", to, word, place(behind[word])));
+    }
+    return calls;
   }
   if (factor.has_turned_bytes())
-    return fmt::format("kiln_load_turned_bytes<{}>({}, {});", are_columns, to, from);
-  return fmt::format("kiln_load_matrices<{}>({}, {});", factor.is_transposed, to, from);
+    return {fmt::format("kiln_load_turned_bytes<{}>({}, {});", are_columns, to, place(0))};
+  return {fmt::format("kiln_load_matrices<{}>({}, {});", factor.is_transposed, to, place(0))};
 }
 
 std::vector<std::string> multiply_calls(const MatrixProduct& product, std::string_view sums) {

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "compiler/ir/swizzle.h"
 #include "runtime/core/error.h"
 
 namespace kiln::ir {
@@ -235,8 +236,14 @@ bool is_const(const Expr& expr, int64_t value) {
 }
 
 std::vector<Expr> extents_in_memory(const Buffer& buffer) {
-  if (buffer.strides.empty()) return buffer.shape;
-  return {buffer.shape[0], buffer.strides[0]};
+  const std::vector<Expr> extents =
+      buffer.strides.empty() ? buffer.shape : std::vector{buffer.shape[0], buffer.strides[0]};
+  if (buffer.swizzle == 0) return extents;
+  Expr elements = index(1);
+  for (const Expr& extent : extents)
+    elements = elements * extent;
+  const Expr span = index(swizzle_of(buffer).span());
+  return {ceildiv(elements, span), span};
 }
 
 Expr identity_of(Combiner combiner, DType type) {

@@ -37,7 +37,7 @@ std::optional<int64_t> as_const_int(const Expr& expr);
 bool is_const(const Expr& expr, int64_t value);
 
 /// Extents whose product is how many elements a buffer takes up, those between rows that are spread
-/// out too.
+/// out too, and those that others may be exchanged with.
 std::vector<Expr> extents_in_memory(const Buffer& buffer);
 
 /// The identity of a combiner, and `a op b`.

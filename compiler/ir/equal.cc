@@ -57,8 +57,8 @@ class Equality {
     return true;
   }
   bool bind(const BufferRef& a, const BufferRef& b) {
-    if (a->type != b->type || a->scope != b->scope || !same(a->shape, b->shape) ||
-        !same(a->strides, b->strides)) {
+    if (a->type != b->type || a->scope != b->scope || a->swizzle != b->swizzle ||
+        !same(a->shape, b->shape) || !same(a->strides, b->strides)) {
       return false;
     }
     buffers_[a.get()] = b.get();

@@ -112,19 +112,22 @@ struct Cast : ExprNode {
 enum class Scope : uint8_t { Global, Shared, Warp, Local };
 
 /// Memory that loads and stores name: an argument of the kernel or an Allocate. By identity, as
-/// Var. Empty strides are compact row-major ones; those of an argument may be given per call.
+/// Var. Empty strides are compact row-major ones; those of an argument may be given per call. In
+/// shared memory elements may be exchanged (ir/swizzle.h): indices never say so, and code does it
+/// where an element gets its address.
 class Buffer : public Node {
  public:
   static Handle<Buffer> make(std::string name, DType type, std::vector<Expr> shape, Scope scope,
-                             std::vector<Expr> strides = {});
+                             std::vector<Expr> strides = {}, int64_t swizzle = 0);
   const std::string name;
   const DType type;
   const std::vector<Expr> shape;
   const std::vector<Expr> strides;
   const Scope scope;
+  const int64_t swizzle;  // of how many elements the number says where they lie; 0: of none
 
  private:
-  Buffer(std::string n, DType t, std::vector<Expr> sh, Scope sc, std::vector<Expr> st);
+  Buffer(std::string n, DType t, std::vector<Expr> sh, Scope sc, std::vector<Expr> st, int64_t sw);
 };
 using BufferRef = Handle<Buffer>;
 

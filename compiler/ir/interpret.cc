@@ -113,7 +113,7 @@ class Interpreter {
     }
     std::vector<int64_t> held = storage->elements->shape;
     if (!buffer->strides.empty()) held = {held[0], evaluate_.index(buffer->strides[0])};
-    storage->span = elements_of(*buffer, held);
+    storage->span = elements_in_memory(*buffer, elements_of(*buffer, held));
     storage->elements->bytes.resize(static_cast<size_t>(storage->span * size_of(buffer->type)));
     storage->written.assign(static_cast<size_t>(storage->span), false);
     scope_.buffers[buffer.get()] = std::move(storage);

@@ -14,6 +14,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/races.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/ir/swizzle.h"
 #include "compiler/language/evaluate/scalar.h"
 #include "runtime/core/error.h"
 
@@ -148,7 +149,10 @@ class Evaluate {
       if (value < 0 || value >= extent) fail_outside(buffer, indices, lane);
       position = position * extent + value;
     }
-    return position;
+    if (!is_flat || buffer->swizzle == 0) return position;
+    const int64_t place = place_in_memory(*buffer, position);
+    if (place >= count) fail_outside(buffer, indices, lane);
+    return place;
   }
 
   /// Whether threads of a GPU may meet there.

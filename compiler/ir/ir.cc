@@ -5,6 +5,7 @@
 #include <array>
 
 #include "compiler/ir/stmt.h"
+#include "compiler/ir/swizzle.h"
 #include "runtime/core/error.h"
 #include "runtime/core/small_float.h"
 
@@ -68,18 +69,21 @@ Expr Cast::make(Type type, Expr value) {
   return new Cast(type, std::move(value));
 }
 
-Buffer::Buffer(std::string n, DType t, std::vector<Expr> sh, Scope sc, std::vector<Expr> st)
+Buffer::Buffer(std::string n, DType t, std::vector<Expr> sh, Scope sc, std::vector<Expr> st,
+               int64_t sw)
     : Node(NodeKind::Buffer),
       name(std::move(n)),
       type(t),
       shape(std::move(sh)),
       strides(std::move(st)),
-      scope(sc) {}
+      scope(sc),
+      swizzle(sw) {}
 
 BufferRef Buffer::make(std::string name, DType type, std::vector<Expr> shape, Scope scope,
-                       std::vector<Expr> strides) {
+                       std::vector<Expr> strides, int64_t swizzle) {
   KILN_CHECK(strides.empty() || strides.size() == shape.size());
-  return new Buffer(std::move(name), type, std::move(shape), scope, std::move(strides));
+  KILN_CHECK(swizzle == 0 || (scope == Scope::Shared && may_swizzle(type, swizzle)));
+  return new Buffer(std::move(name), type, std::move(shape), scope, std::move(strides), swizzle);
 }
 
 Expr Load::make(BufferRef buffer, std::vector<Expr> indices, Expr predicate) {

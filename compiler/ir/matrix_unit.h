@@ -11,8 +11,9 @@ namespace kiln::ir {
 /// Rows and columns of what one instruction of a warp multiplies (mma.sync), for any types.
 inline constexpr int64_t kMatrixRows = 16;
 inline constexpr int64_t kMatrixColumns = 8;
-/// Bytes of a row that ldmatrix reads at once.
+/// Bytes of a row that ldmatrix reads at once, and how many rows a matrix of it has.
 inline constexpr int64_t kMatrixRowBytes = 16;
+inline constexpr int64_t kMatrixRowsAtOnce = 8;
 
 /// What tensor cores do with factors of some types.
 struct MatrixUnit {

@@ -173,8 +173,8 @@ class FreshCopy : public Mutator {
   Stmt visit(const Allocate& allocate) override {
     const Buffer& old = *allocate.buffer;
     const FieldRewriter rewritten{*this};
-    buffers_[allocate.buffer] =
-        Buffer::make(old.name, old.type, rewritten(old.shape), old.scope, rewritten(old.strides));
+    buffers_[allocate.buffer] = Buffer::make(old.name, old.type, rewritten(old.shape), old.scope,
+                                             rewritten(old.strides), old.swizzle);
     return Mutator::visit(allocate);
   }
 

@@ -33,7 +33,7 @@ constexpr auto kWordsOfNodes = std::to_array<std::string_view>({
 constexpr auto kWords = std::to_array<std::string_view>({
     "at",    "bind",   "bytes",     "else",   "false",     "fn",          "in",          "inf",
     "input", "likely", "nan",       "output", "parallel",  "per_thread",  "scope",       "strides",
-    "true",  "unroll", "vectorize", "where",  "workspace", "reassociate", "nontemporal",
+    "true",  "unroll", "vectorize", "where",  "workspace", "reassociate", "nontemporal", "swizzle",
 });
 
 bool is_one_of(std::span<const std::string_view> words, std::string_view word) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "compiler/ir/build.h"
 #include "compiler/ir/parse_expr.h"
+#include "compiler/ir/swizzle.h"
 #include "runtime/core/error.h"
 
 namespace kiln::ir {
@@ -88,9 +90,24 @@ class Parser {
       }
     }
     if (!is_parameter && reader_.accept("scope")) scope = parse_scope();
-    const BufferRef buffer = Buffer::make(name, *type, shape, scope, strides);
+    const int64_t swizzle = reader_.accept("swizzle") ? parse_swizzle(*type, scope) : 0;
+    const BufferRef buffer = Buffer::make(name, *type, shape, scope, strides, swizzle);
     names_.buffers.emplace(name, buffer);
     return buffer;
+  }
+
+  int64_t parse_swizzle(DType type, Scope scope) {
+    reader_.expect("(");
+    const Token at = reader_.peek();
+    const std::optional<int64_t> every =
+        as_const_int(build_typed(read_expression(reader_), names_, kIndexType));
+    reader_.expect(")");
+    if (scope != Scope::Shared || !every || !may_swizzle(type, *every)) {
+      fail_syntax(at,
+                  "a swizzle is of shared memory, by a power of two of elements that are at least "
+                  "128 bytes");
+    }
+    return *every;
   }
 
   Scope parse_scope() {

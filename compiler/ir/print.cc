@@ -304,7 +304,9 @@ class StmtPrinter {
   }
 
   void write_node(const Allocate& allocate) {
-    line("allocate {} scope({})", declaration(allocate.buffer), scope_name(allocate.buffer->scope));
+    const Buffer& buffer = *allocate.buffer;
+    line("allocate {} scope({}){}", declaration(allocate.buffer), scope_name(buffer.scope),
+         buffer.swizzle == 0 ? "" : fmt::format(" swizzle({})", buffer.swizzle));
     write_sequence(allocate.body);
   }
 

@@ -140,8 +140,8 @@ class Inward : public Mutator {
     shape.insert(shape.end(), buffer.shape.begin(), buffer.shape.end());
     std::vector<Expr> strides = buffer.strides;
     if (!strides.empty()) strides.insert(strides.begin(), strides[0] * buffer.shape[0]);
-    const BufferRef all =
-        Buffer::make(buffer.name, buffer.type, std::move(shape), buffer.scope, std::move(strides));
+    const BufferRef all = Buffer::make(buffer.name, buffer.type, std::move(shape), buffer.scope,
+                                       std::move(strides), buffer.swizzle);
     copies_.emplace(allocate.buffer, all);
     return Allocate::make(all, (*this)(allocate.body));
   }

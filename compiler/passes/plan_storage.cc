@@ -112,7 +112,8 @@ class PlanStorage : public Mutator {
                                              const Stmt& body) {
     if (buffer->scope == scope) return {buffer, body};
     const BufferRef placed =
-        Buffer::make(buffer->name, buffer->type, buffer->shape, scope, buffer->strides);
+        Buffer::make(buffer->name, buffer->type, buffer->shape, scope, buffer->strides,
+                     scope == Scope::Shared ? buffer->swizzle : 0);
     return {placed, replace_buffers(body, {{buffer, placed}})};
   }
 

@@ -148,8 +148,8 @@ class WidenCopies : public Mutator {
  public:
   WidenCopies(Kernel& kernel, const WideTypes& types) {
     for (const auto& [buffer, type] : types) {
-      const BufferRef wide =
-          Buffer::make(buffer->name, type, buffer->shape, buffer->scope, buffer->strides);
+      const BufferRef wide = Buffer::make(buffer->name, type, buffer->shape, buffer->scope,
+                                          buffer->strides, buffer->swizzle);
       wide_.emplace(buffer, wide);
       const auto line = kernel.buffer_lines.find(buffer);
       if (line == kernel.buffer_lines.end()) continue;

@@ -133,10 +133,11 @@ class Launch : public LaunchWork {
     work.matrix_products += static_cast<double>(matrices.instructions * matrices.products);
     work.matrix_bytes = matrices.element_bytes;
     for (const MatrixLoads& loads : matrices.loads) {
-      const WarpAccess each = matrix_access(loads.row_bytes);
-      work.instructions += static_cast<double>(loads.count);
+      const bool are_words = loads.bytes < kVectorBytes;
+      const WarpAccess each = matrix_access(loads.places, loads.bytes);
+      work.instructions += static_cast<double>(loads.count * (are_words ? kMatricesOfLoad : 1));
       work.shared_cycles += static_cast<double>(loads.count * kMatricesOfLoad * each.wavefronts);
-      note({loads.buffer, false, true, kVectorBytes, each});
+      note({loads.buffer, false, !are_words, loads.bytes, each});
     }
   }
 

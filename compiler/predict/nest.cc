@@ -11,6 +11,7 @@
 #include "compiler/predict/nest.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -19,12 +20,14 @@
 #include <unordered_set>
 #include <utility>
 
+#include "compiler/analysis/matrix_fragments.h"
 #include "compiler/analysis/matrix_product.h"
 #include "compiler/analysis/tile_product.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/matrix_unit.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/ir/swizzle.h"
 #include "compiler/predict/numbers.h"
 
 namespace kiln::predict {
@@ -154,8 +157,18 @@ class Reader : public Visitor {
     words_ -= words;
   }
 
-  static MatrixLoads loads_of(const analysis::MatrixFactor& factor, int64_t count) {
-    return {factor.buffer, count, factor.row * size_of(factor.buffer->type)};
+  /// Of the first matrix, whose rows the first lanes name, or of the first word of each lane.
+  static MatrixLoads loads_of(const analysis::MatrixFactor& factor, bool are_columns,
+                              int64_t count) {
+    const analysis::LinearLayout lanes = analysis::places_of_lanes(factor, are_columns);
+    const int64_t size = size_of(factor.buffer->type);
+    const analysis::LoadsAtOnce at_once = analysis::loads_at_once(size, factor.is_transposed);
+    MatrixLoads loads{factor.buffer, count, at_once.bytes, {}};
+    for (int64_t lane = 0; lane < 1 << at_once.lane_bits; ++lane) {
+      const int64_t element = lanes.place(std::array{lane});
+      loads.places.push_back(place_in_memory(*factor.buffer, element) * size);
+    }
+    return loads;
   }
 
   /// Fills the nest of a loop that is a product of matrices.
@@ -167,11 +180,11 @@ class Reader : public Visitor {
     if (!has_matrices_(type, product->columns.buffer->type)) return false;
     const auto rows = static_cast<int64_t>(product->rows.tiles.size());
     const auto columns = static_cast<int64_t>(product->columns.tiles.size());
-    nest.matrices = {
-        .instructions = rows * columns,
-        .loads = {loads_of(product->rows, rows), loads_of(product->columns, columns / 2)},
-        .products = kMatrixRows * kMatrixColumns * *as_const_int(loop.extent),
-        .element_bytes = size_of(type)};
+    nest.matrices = {.instructions = rows * columns,
+                     .loads = {loads_of(product->rows, false, rows),
+                               loads_of(product->columns, true, columns / 2)},
+                     .products = kMatrixRows * kMatrixColumns * *as_const_int(loop.extent),
+                     .element_bytes = size_of(type)};
     // A thread's part of a fragment of 16 rows is four words, of 8 columns two; the next step's are
     // loaded while this one's are multiplied.
     most_words_ = std::max(most_words_, words_ + 2 * (rows * 4 + columns * 2));

@@ -39,12 +39,12 @@ struct Chain {
   bool is_float = true;
 };
 
-/// Loads of four matrices of 8 rows of 16 bytes each, that lie so many bytes apart in shared
-/// memory.
+/// Loads of four matrices of 8 rows of 16 bytes each, or of a word of each lane four times.
 struct MatrixLoads {
   ir::BufferRef buffer;
   int64_t count = 0;
-  int64_t row_bytes = 0;
+  int64_t bytes = 0;            // of a row, or of a word
+  std::vector<int64_t> places;  // in bytes, of what is loaded at once
 };
 
 /// What a warp of a GPU does for one iteration by matrix instructions: so many of them, and loads

@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <vector>
 
-#include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/ir/gpu_arch.h"
+#include "compiler/ir/swizzle.h"
 
 namespace kiln::predict {
 namespace {
 
-using autoschedule::kBankBytes;
-using autoschedule::kBanks;
+using ir::kBankBytes;
+using ir::kBanks;
 
 constexpr int64_t kThreads = ir::kWarp;
 constexpr int64_t kBytesAtOnce = kBanks * kBankBytes;
@@ -52,8 +53,13 @@ void add_wavefronts(std::span<const int64_t> places, int64_t bytes, WarpAccess& 
 /// Bytes from the first element of the buffer to what each thread of a warp touches first.
 std::vector<int64_t> places_of(const Touch& touch, const ThreadLoops& threads) {
   std::vector<int64_t> places;
+  const auto byte_of = [&](int64_t element) {
+    const bool is_swizzled = touch.buffer && touch.buffer->swizzle != 0;
+    return (is_swizzled ? ir::place_in_memory(*touch.buffer, element) : element) *
+           touch.element_bytes;
+  };
   for (const int64_t element : touch.elements_of_warp)
-    places.push_back(element * touch.element_bytes);
+    places.push_back(byte_of(element));
   int64_t count = places.empty() ? 1 : 0;
   for (const ThreadLoop& loop : threads)
     count *= std::max<int64_t>(loop.extent, 1);
@@ -66,7 +72,7 @@ std::vector<int64_t> places_of(const Touch& touch, const ThreadLoops& threads) {
       element += rest % extent * stride;
       rest /= extent;
     }
-    places.push_back(element * touch.element_bytes);
+    places.push_back(byte_of(element));
   }
   // What lies before the first element, as of a window, is of no other sector for that.
   const int64_t least = *std::ranges::min_element(places);
@@ -87,14 +93,9 @@ WarpAccess warp_access(const Touch& touch, const ThreadLoops& threads) {
   return access;
 }
 
-WarpAccess matrix_access(int64_t row_bytes) {
-  constexpr int64_t kRows = 8;
-  constexpr int64_t kRowBytes = 16;
-  std::vector<int64_t> places;
-  for (int64_t row = 0; row < kRows; ++row)
-    places.push_back(row * row_bytes);
+WarpAccess matrix_access(std::span<const int64_t> places, int64_t bytes) {
   WarpAccess access;
-  add_wavefronts(places, kRowBytes, access);
+  add_wavefronts(places, bytes, access);
   return access;
 }
 

@@ -31,8 +31,8 @@ struct WarpAccess {
 /// once: of 8 bytes for half of the threads at a time, of 16 for a quarter.
 WarpAccess warp_access(const Touch& touch, const ThreadLoops& threads);
 
-/// Of eight rows of 16 bytes that lie so many bytes apart in shared memory, as an instruction loads
-/// for each matrix.
-WarpAccess matrix_access(int64_t row_bytes);
+/// Of so many bytes each at these places of shared memory, in bytes, which an instruction loads at
+/// once: rows of a matrix, or words of lanes.
+WarpAccess matrix_access(std::span<const int64_t> places, int64_t bytes);
 
 }  // namespace kiln::predict

@@ -291,7 +291,7 @@ TEST_F(CudaArtifact, OfEveryOperator) {
     body += fmt::format("{{ {}* {} = ({}*)memory;\n", cuda_type(type), names[in], cuda_type(type));
     const auto add = [&](const ir::Expr& value) {
       body += fmt::format("  *({}*)out++ = {};\n", cuda_type(value->type.element),
-                          cuda_expr(value, names));
+                          cuda_expr(value, {names}));
     };
     for (const language::OperatorRow& row : language::operator_table()) {
       std::vector<ir::Expr> args;

@@ -38,7 +38,7 @@ TEST(RoundTrip, TheScanOfTheDesign) {
 TEST(RoundTrip, EveryStatement) {
   expect_round_trip(R"(fn f(A: float32[n], B: float32[n], C: float32[]) {
   for i in 0..n parallel {
-    allocate s1: float32[1, 32] scope(shared)
+    allocate s1: float32[1, 32] scope(shared) swizzle(32)
     for j in 0..32 vectorize {
       s1[0, j] = 0.0
     }

@@ -76,11 +76,17 @@ TEST(WarpAccess, TouchesSectors) {
 }
 
 TEST(WarpAccess, OfMatricesIsOfTheirRows) {
-  EXPECT_EQ(matrix_access(16).wavefronts, 1);
-  EXPECT_EQ(matrix_access(128).wavefronts, 8);
-  EXPECT_EQ(matrix_access(144).wavefronts, 1);
-  EXPECT_EQ(matrix_access(64).wavefronts, 4);
-  EXPECT_EQ(matrix_access(80).wavefronts, 1);
+  const auto wavefronts = [](int64_t distance) {
+    std::vector<int64_t> rows;
+    for (int64_t row = 0; row < 8; ++row)
+      rows.push_back(row * distance);
+    return matrix_access(rows, 16).wavefronts;
+  };
+  EXPECT_EQ(wavefronts(16), 1);
+  EXPECT_EQ(wavefronts(128), 8);
+  EXPECT_EQ(wavefronts(144), 1);
+  EXPECT_EQ(wavefronts(64), 4);
+  EXPECT_EQ(wavefronts(80), 1);
 }
 
 std::string product(std::string_view type, std::string_view factor, bool turns_a, bool turns_b,

@@ -119,7 +119,7 @@ TEST(ScheduleState, HasTheLoopsThatAreEmitted) {
     }
   }
   if (rounds >= 100) {
-    EXPECT_GT(loops, 5 * rounds);
+    EXPECT_GT(loops, 4 * rounds);
   }
 }
 

@@ -87,6 +87,17 @@ void draw<StepKind::StorageAlign>(ScheduleDrawer& drawer, DrawnStage& stage) {
   drawer.add(step);
 }
 
+/// Of memory that is not shared it does nothing, so few.
+template <>
+void draw<StepKind::StorageSwizzle>(ScheduleDrawer& drawer, DrawnStage& stage) {
+  if (!has_own_memory(drawer, stage.stage)) return;
+  if (!drawer.is_for_gpu && drawer.random.chance(0.5)) return;
+  if (drawer.state.stage(stage.stage).kind != language::StageRow::Kind::Compute) return;
+  Step step{.kind = StepKind::StorageSwizzle, .stage = stage.stage};
+  step.value = drawer.random.pick(std::vector<int>{128, 256, 1024});
+  drawer.add(step);
+}
+
 template <>
 void draw<StepKind::DoubleBuffer>(ScheduleDrawer& drawer, DrawnStage& stage) {
   if (!has_own_memory(drawer, stage.stage) || !attachment_of(drawer, stage)) return;

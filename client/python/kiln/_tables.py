@@ -113,6 +113,7 @@ STEPS = [
     ('reduction_stage', -1, 0, 'tag', '', '{stage}.{tag}', '{data} {reduce}', "a reduction inside the stage's expression, named by the axes of the stage that it uses and those that it reduces over, becomes a stage of its own, which the expression reads"),
     ('set_scope', 0, 0, 'tag', '', '', '', "the memory scope in which the stage's values lie"),
     ('storage_align', 1, 1, 'none', 'offset', '', '', 'in memory, neighbours along the dimension lie a multiple of the factor and `offset` elements apart'),
+    ('storage_swizzle', 0, 0, 'none', 'every', '', '', 'in shared memory, 16 bytes change places inside of each 128: by their number XOR that of the `every` elements they are in'),
     ('transform_layout', -1, -1, 'none', '', '', '', 'in memory, the dimensions are the axes named: each counts how often as many elements along the axis as its factor says have been passed'),
     ('double_buffer', 0, 0, 'none', '', '', '', "the stage's memory exists twice, and the iterations of the loop it is computed at take turns"),
     ('rolling_buffer', 0, 0, 'none', '', '', '', 'iterations of the loop that the stage is computed at keep what they read in common, and each computes only what is new'),

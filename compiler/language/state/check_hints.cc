@@ -30,6 +30,7 @@ class CheckHint {
   void operator()() const {
     switch (step_.kind) {
       case StepKind::StorageAlign: return check_storage_align();
+      case StepKind::StorageSwizzle: return check_storage_swizzle();
       case StepKind::DoubleBuffer: return check_double_buffer();
       case StepKind::RollingBuffer: return check_rolling_buffer();
       case StepKind::Tensorize: return check_tensorize();
@@ -59,6 +60,16 @@ class CheckHint {
     if (step_.value < 0 || step_.value >= factor) {
       refuse("STORAGE_ALIGN", "{}: the offset is what is left over of the factor, so it must be {}",
              text_of(step_, tables_), factor == 1 ? "0" : fmt::format("from 0 to {}", factor - 1));
+    }
+  }
+
+  void check_storage_swizzle() const {
+    refuse_foreign_memory(step_, tables_, "STORAGE_SWIZZLE", "swizzle");
+    const int64_t every = step_.value;
+    if (every < 1 || every > kLargestFactor || (every & (every - 1)) != 0) {
+      refuse("STORAGE_SWIZZLE",
+             "storage_swizzle({}) takes a power of two of elements, at most {}, but got {}",
+             stage_.name, kLargestFactor, every);
     }
   }
 

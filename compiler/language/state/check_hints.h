@@ -5,8 +5,8 @@
 namespace kiln::language {
 
 /// What the steps say that change no loops, but how they run and where their values lie:
-/// storage_align, double_buffer, tensorize, pragma, prefetch, env_threads, software_pipeline.
-/// Others pass. Throws InvalidArgument.
+/// storage_align, storage_swizzle, double_buffer, tensorize, pragma, prefetch, env_threads,
+/// software_pipeline. Others pass. Throws InvalidArgument.
 void check_hint(const Step& step, const StateTables& tables);
 
 /// A step about the memory of a stage needs one that is the stage's own: "align a cache_write of

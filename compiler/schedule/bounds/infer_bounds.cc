@@ -359,9 +359,12 @@ void add_storage(const StageGraph& graph, NestPlan& plan, StageId id,
       if (!strides.empty()) strides.insert(strides.begin(), strides[0] * shape[0]);
       shape.insert(shape.begin(), ir::index(memory.copies));
     }
+    const ir::Scope scope = scope_of(graph, plan, id, target);
+    // Other memory has no banks that threads share, nor has that of a CPU.
+    const bool has_banks = scope == ir::Scope::Shared && traits_of(target).has_threads;
     storage.buffer =
-        ir::Buffer::make(graph.tensor_name(tensor), stage.types[output], std::move(shape),
-                         scope_of(graph, plan, id, target), std::move(strides));
+        ir::Buffer::make(graph.tensor_name(tensor), stage.types[output], std::move(shape), scope,
+                         std::move(strides), has_banks ? stage.memory.swizzle : 0);
     plan.storage[tensor] = storage;
   }
 }

@@ -20,6 +20,7 @@ class HintNotes {
     for (const StageId id : graph_.order) {
       if (!graph_[id].is_live) continue;
       if (graph_[id].memory.doubled_by >= 0) note_single_copy(id);
+      if (graph_[id].memory.swizzle != 0) note_plain_memory(id);
       for (const ir::ThreadAxis thread : graph_[id].as_scan.env_threads)
         note_env_thread(id, thread);
     }
@@ -41,6 +42,14 @@ class HintNotes {
         runs_once ? axis(attach.axis) + " runs once"
                   : fmt::format("the iterations of {} run at once, each with memory of its own",
                                 axis(attach.axis))));
+  }
+
+  void note_plain_memory(StageId id) const {
+    const auto storage = plan_.storage.find({id, 0});
+    // What is inline has none.
+    if (storage == plan_.storage.end() || storage->second.buffer->swizzle != 0) return;
+    notes_.push_back(fmt::format("{} lies as it is: only the shared memory of a GPU has banks",
+                                 graph_[id].name));
   }
 
   void note_env_thread(StageId id, ir::ThreadAxis thread) const {

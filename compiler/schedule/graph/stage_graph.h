@@ -103,6 +103,7 @@ struct Memory {
   std::string scope;          // one of language::memory_scopes(), empty when no step names one
   SourceLocation scope_line;  // of that step
   std::vector<Alignment> alignments;
+  int64_t swizzle = 0;                  // ir/swizzle.h; 0: none
   std::vector<LayoutDimension> layout;  // empty: the dimensions as they are
   int doubled_by = -1;                  // the step that gives it its memory twice
   int rolled_by = -1;                   // the step that has iterations share it

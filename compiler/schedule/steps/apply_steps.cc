@@ -59,7 +59,8 @@ std::string describe(const StageGraph& graph, const Step& step, const std::vecto
   std::string arguments = names_of_axes(graph, axes);
   const bool is_read = step.kind == StepKind::CacheRead;
   const bool is_of_tensor = language::defines_stage(step.kind) || step.kind == StepKind::Prefetch ||
-                            step.kind == StepKind::ComputeAt;
+                            step.kind == StepKind::ComputeAt ||
+                            step.kind == StepKind::StorageSwizzle;
   if (is_of_tensor && (axes.empty() || is_read)) {
     arguments = graph.tensor_name({step.stage, step.output});
   }

@@ -3,6 +3,7 @@
 //   double_buffer(B)  of B at the root  ->  refused: no iterations take turns with it
 #include <algorithm>
 
+#include "compiler/ir/swizzle.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/steps/steps.h"
 
@@ -172,6 +173,22 @@ void apply<StepKind::StorageAlign>(const StepContext& context) {
   std::erase_if(stage.memory.alignments,
                 [&](const Alignment& other) { return other.dimension == dimension; });
   stage.memory.alignments.push_back({dimension, factor, context.step.value});
+}
+
+template <>
+void apply<StepKind::StorageSwizzle>(const StepContext& context) {
+  require_own_memory(context, "swizzle");
+  Stage& stage = context.record();
+  const int64_t every = context.step.value;
+  for (const DType type : stage.types) {
+    if (ir::may_swizzle(type, every)) continue;
+    fail(
+        ErrorKind::InvalidArgument, "STORAGE_SWIZZLE",
+        "storage_swizzle({}, every={}): 16 bytes change places among 128, which are {} elements of "
+        "{}, so `every` must be at least that",
+        stage.name, every, ir::kBanks * ir::kBankBytes / size_of(type), type);
+  }
+  stage.memory.swizzle = every;
 }
 
 template <>

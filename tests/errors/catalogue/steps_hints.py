@@ -8,7 +8,7 @@ from .programs import chain, matmul, running_sum
 
 wrong = Section(
     "steps_hints", "Steps on memory and instructions",
-    "storage_align, double_buffer, prefetch, pragma, tensorize, env_threads and software_pipeline.",
+    "storage_align, storage_swizzle, double_buffer, prefetch, pragma, tensorize, env_threads and software_pipeline.",
 )  # fmt: skip
 
 
@@ -44,6 +44,46 @@ def storage_align_by_too_much():
     A, B, C = chain()
     s = te.create_schedule(C.op)
     s[B].storage_align(B.op.axis[0], 1 << 40, 0)  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "STORAGE_SWIZZLE",
+    "storage_swizzle(B) takes a power of two of elements, at most 1048576, but got 96",
+    fix="every=128",
+    at="build",
+)
+def storage_swizzle_by_no_power_of_two():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].storage_swizzle(96)  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "STORAGE_SWIZZLE",
+    "storage_swizzle(B, every=16): 16 bytes change places among 128, which are 32 elements of float32, so `every` must be at "
+    "least that",
+    fix="every=32",
+    at="build",
+)
+def storage_swizzle_by_less_than_all_banks():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[B].storage_swizzle(16)  # <-
+    kiln.build(s, [A, C])
+
+
+@wrong(
+    "STORAGE_SWIZZLE",
+    "C is an output, whose memory is the caller's; swizzle a cache_write of it",
+    fix="storage_swizzle of a copy in shared memory",
+    at="build",
+)
+def storage_swizzle_of_an_output():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    s[C].storage_swizzle(128)  # <-
     kiln.build(s, [A, C])
 
 

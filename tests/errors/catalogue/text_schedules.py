@@ -292,6 +292,11 @@ steps(
     "cache_read(S, local, Y), and storage_align of that",
 )  # fmt: skip
 steps(
+    "memory_of_a_scan_swizzled", "STORAGE_SWIZZLE", MIDDLE_SCAN, ["storage_swizzle(S, every=128)  # <-"],
+    "S is a scan; swizzle a stage that it reads, or a cache_read of it",
+    "storage_swizzle of a cache_read of it",
+)  # fmt: skip
+steps(
     "memory_of_a_scan_doubled", "DOUBLE_BUFFER", MIDDLE_SCAN, ["double_buffer(S)  # <-"],
     "S is a scan; double a stage that it reads, or a cache_read of it",
     "double_buffer of a cache_read of it",
