@@ -174,7 +174,8 @@ TEST(ChooseGpuElements, WhatIsTurnedMayBeReadThroughAnotherStage) {
   T[j, i] = X[i, j] * 3.0
   Y[j, i] = max(T[j, i], 0.0)
 })");
-  EXPECT_NE(lowered.find("allocate X.shared: float32[32, 32] strides[33, 1]"), std::string::npos)
+  EXPECT_NE(lowered.find("allocate X.shared: float32[32, 32] scope(shared) swizzle(128)"),
+            std::string::npos)
       << lowered;
   EXPECT_EQ(lowered.find("scope(global)"), std::string::npos) << lowered;
 }

@@ -200,7 +200,7 @@ TEST(ChooseGpuRows, TilesOfATransposePassSharedMemory) {
 })"),
             R"(fn k(X: float32[96, 64], Y: float32[64, 96]) {
   for blockIdx.x in 0..6 bind {
-    allocate X.shared: float32[32, 32] strides[33, 1] scope(shared)
+    allocate X.shared: float32[32, 32] scope(shared) swizzle(128)
     for threadIdx.y in 0..8 bind {
       for threadIdx.x in 0..8 bind {
         for ax0.outer in 0..4 unroll {
@@ -229,7 +229,7 @@ TEST(ChooseGpuRows, OnlyWhatLiesAcrossPassesSharedMemory) {
   const std::string text = automatic(
       R"(kernel k(A: float32[64, 64], B: float32[64, 64]) -> (Y: float32[64, 64]) {
         Y[i, j] = A[i, j] + B[j, i] })");
-  EXPECT_NE(text.find("allocate B.shared: float32[32, 32] strides[33, 1] scope(shared)"),
+  EXPECT_NE(text.find("allocate B.shared: float32[32, 32] scope(shared) swizzle(128)"),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("A.shared"), std::string::npos) << text;

@@ -10,6 +10,7 @@
 #include "compiler/autoschedule/templates/block_tile.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/fetched_factors.h"
+#include "compiler/autoschedule/templates/shared_lines.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
@@ -125,11 +126,30 @@ class TileWriter {
     int64_t lanes = 1;         // of them that a thread fetches at once
   };
 
-  /// The lines of a transposed copy are four banks further apart each, so that neither side of it
-  /// meets in a bank.
-  void pad_lines(const ir::TensorRead& read, StageId copy, AxisId step) {
-    const int64_t pad = std::max<int64_t>(kVectorBytesOfThread / size_of(read.type.element), 1);
-    steps_.storage_align(copy, step, kBanks, std::min(pad, kBanks - 1));
+  /// The lines of a transposed copy: threads store what they have fetched along the sum, each
+  /// element in another line, and read vectors along a line. None swizzled, as those are at
+  /// constants from each other, which instructions have.
+  void spread_lines(const ir::TensorRead& read, StageId copy, AxisId step, int64_t side,
+                    int64_t lanes) {
+    const int64_t vectors = std::max<int64_t>(tile_.steps / lanes, 1);
+    analysis::LinearLayout::Input stored{.name = "lane", .bits = {}};
+    analysis::LinearLayout::Input loaded{.name = "lane", .bits = {}};
+    for (int64_t thread = 1; thread < ir::kWarp; thread *= 2) {
+      const bool is_along_sum = thread < vectors;
+      stored.bits.push_back({is_along_sum ? thread * lanes : 0,
+                             is_along_sum ? 0 : std::max<int64_t>(thread / vectors, 1)});
+      loaded.bits.push_back({0, thread < kThreadsOfSide ? thread * kGroup : 0});
+    }
+    const std::vector<analysis::LinearLayout::Output> places = {{"line", 6}, {"element", 7}};
+    const int64_t bytes = size_of(read.type.element);
+    const Spread spread = best_spread(
+        {.lines = tile_.steps,
+         .width = kThreadsOfSide * side,
+         .element_bytes = bytes,
+         .touches = {{{{stored}, places}, bytes},
+                     {{{loaded}, places}, std::min(kGroup * bytes, kVectorBytesOfThread)}},
+         .may_swizzle = false});
+    write_spread(steps_, copy, step, spread, kBanks);
   }
 
   /// A copy in shared memory. Where the factor lies along the sum it is transposed.
@@ -145,7 +165,9 @@ class TileWriter {
         tensor, tile_.stage, is_transposed ? layout : std::vector<AxisId>{}, "shared");
     const int64_t lanes = lanes_of(graph_, tile_, read, layout);
     if (!is_transposed) return {copy, axes, lanes};
-    pad_lines(read, copy, axes[axes.size() - 2]);
+    const bool is_of_rows = &read == tile_.contraction.row_factor;
+    spread_lines(read, copy, axes[axes.size() - 2], is_of_rows ? tile_.own.rows : tile_.own.columns,
+                 lanes);
     std::vector<AxisId> order = axes;
     std::swap(order[order.size() - 2], order.back());
     return {copy, order, lanes};
@@ -179,11 +201,13 @@ class TileWriter {
     }
     const auto at = std::ranges::find(layout, step) - layout.begin();
     const AxisId line = axes[static_cast<size_t>(at)];
-    pad_lines(read, copy, line);
+    const bool is_wide = may_be_vectors(reduce) && tile_.steps % lanes == 0;
+    spread_lines(read, copy, line, is_of_rows ? tile_.own.rows : tile_.own.columns,
+                 is_wide ? lanes : 1);
     std::vector<AxisId> order = axes;
     std::erase(order, line);
     order.push_back(line);
-    return {copy, order, may_be_vectors(reduce) && tile_.steps % lanes == 0 ? lanes : 1};
+    return {copy, order, is_wide ? lanes : 1};
   }
 
   /// Whether what the next iteration needs can wait in registers: of one value a place, where sizes

@@ -6,7 +6,10 @@
 #include "compiler/autoschedule/templates/matrix_forms.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
+#include "compiler/analysis/matrix_fragments.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/fetched_factors.h"
 #include "compiler/ir/build.h"
@@ -163,6 +166,30 @@ std::optional<MatrixTile> of_joined_axes(const StageGraph& graph, MatrixTile til
   return found;
 }
 
+/// What lanes load of a panel at once, and threads, side by side along its lines, fill.
+SharedLines lines_of(const Panel& panel, int64_t bytes, bool are_columns) {
+  const bool is_turned = !panel.is_along_sum;
+  const analysis::LoadsAtOnce at_once = analysis::loads_at_once(bytes, is_turned);
+  const analysis::LinearLayout loads =
+      analysis::loads_of_lanes(bytes, is_turned, are_columns).with_bits("lane", at_once.lane_bits);
+  analysis::LinearLayout::Input lanes{.name = "lane", .bits = {}};
+  for (const std::vector<int64_t>& flips : loads.input("lane").bits) {
+    const auto [side, step] = std::pair(flips[0], flips[1]);
+    lanes.bits.push_back(is_turned ? std::vector{step, side} : std::vector{side, step});
+  }
+  analysis::LinearLayout::Input filled{.name = "lane", .bits = {}};
+  for (int64_t thread = 1; thread < ir::kWarp; thread *= 2) {
+    const int64_t place = thread * panel.lanes;
+    filled.bits.push_back({place / panel.width, place % panel.width});
+  }
+  const int bits = std::bit_width(static_cast<uint64_t>(panel.width - 1));
+  return {.lines = panel.lines,
+          .width = panel.width,
+          .element_bytes = bytes,
+          .touches = {{{{lanes}, {{"line", 5}, {"element", 3}}}, at_once.bytes},
+                      {{{filled}, {{"line", 5}, {"element", bits}}}, panel.lanes * bytes}}};
+}
+
 }  // namespace
 
 std::vector<MatrixTile> matrix_forms(const Chooser& chooser, StageId id) {
@@ -203,9 +230,11 @@ Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows)
                                             : constant_extent(graph, line[0]).value_or(1);
   if (in_order % tile.lanes() == 0) panel.lanes = tile.lanes();
   panel.has_turned_bytes = !is_along_sum && size_of(tile.type) == 1;
-  panel.padding = tile.lanes();
-  // What is not turned by hardware is loaded one by one, four lines at once: in different banks.
-  if (!is_along_sum && size_of(tile.type) == kBankBytes) panel.padding = kBanks / 4;
+  SharedLines lines = lines_of(panel, size_of(tile.type), !is_of_rows);
+  // Places of a window take the registers that addresses of a swizzle would: for sm_86 a loop of
+  // 211 instructions would have 274 (3x3, 64 channels of 56 x 56, float16).
+  lines.may_swizzle = !tile.is_joined;
+  panel.spread = best_spread(lines);
   return panel;
 }
 

@@ -7,6 +7,7 @@
 #include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/shared_lines.h"
 #include "compiler/autoschedule/templates/step_writer.h"
 #include "compiler/ir/matrix_unit.h"
 
@@ -48,9 +49,9 @@ struct Panel {
   int64_t lines = 0;
   int64_t lanes = 1;              // that a thread fetches at once
   bool has_turned_bytes = false;  // analysis/matrix_product.h
-  int64_t padding = 0;            // elements that a line is longer by
+  Spread spread;                  // over the banks
 
-  int64_t bytes(DType type) const { return lines * (width + padding) * size_of(type); }
+  int64_t bytes(DType type) const { return lines * (width + spread.padding) * size_of(type); }
 };
 
 Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows);

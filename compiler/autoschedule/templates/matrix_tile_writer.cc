@@ -129,7 +129,7 @@ class MatrixWriter {
   /// A copy in shared memory with the factor's own order of dimensions.
   Fetch fetch(language::TensorId tensor, const Panel& panel) {
     const auto [copy, axes] = steps_.cache_read(tensor, tile_.stage, {}, "shared");
-    steps_.storage_align(copy, axes[axes.size() - 2], panel.width, panel.padding);
+    write_spread(steps_, copy, axes[axes.size() - 2], panel.spread, panel.width);
     return {copy, axes, panel.lanes};
   }
 
@@ -151,7 +151,7 @@ class MatrixWriter {
       layout.insert(layout.end(), axes.begin(), axes.end());
     const auto [copy, axes] = steps_.cache_read(tensor, sums, layout, "shared");
     const size_t line = layout.size() - (panel.is_along_sum ? of_sum : of_side).size() - 1;
-    steps_.storage_align(copy, axes[line], panel.width, panel.padding);
+    write_spread(steps_, copy, axes[line], panel.spread, panel.width);
     return {copy, axes, panel.lanes};
   }
 

@@ -6,13 +6,23 @@
 //           X.shared[j, i] = X[j, i]     128 bits of a row at once
 //           Y[i, j] = X.shared[j, i]     128 bits of a row at once, from four rows of the tile
 //
-// Rows of the tile lie one bank further than a multiple of all banks apart: eight threads that are
-// four elements apart, on four rows that are one element apart, meet in no bank, either way.
+// A row is filled 128 bits at a time by eight threads, and read by eight threads that are as many
+// rows apart as that has elements: no padding serves both, so the rows are swizzled by that number
+// of rows (shared_lines.cc). In instructions, shared loads and stores among them, and registers for
+// sm_90, of a tile whose rows lie one bank apart instead, and of this one:
+//
+//   elements of      8 bits                16 bits              32 bits            64 bits
+//   one bank apart   958, 256 + 256, 71    175, 64 + 32, 40     70, 16 + 16, 27    42, 4 + 4, 26
+//   swizzled         544, 256 + 16, 72     169, 64 + 8, 32      68, 16 + 4, 32     46, 4 + 2, 28
+//
+// Each load of 16 bits took two cycles where rows lie one bank apart; all others take one.
 #include "compiler/autoschedule/templates/shared_transposes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/shared_lines.h"
 #include "compiler/ir/equal.h"
 #include "compiler/schedule/graph/reads.h"
 
@@ -142,6 +152,29 @@ void bind_tile(StepWriter& steps, StageId id, AxisId across, AxisId along, int64
   steps.unroll(id, rest);
 }
 
+/// A copied tile: vectors of a row are stored, single elements of a column are read.
+SharedLines lines_of(int64_t side, int64_t lanes, int64_t bytes) {
+  const auto moving = [](int64_t first, int64_t second, bool is_down) {
+    analysis::LinearLayout::Input warp{.name = "lane", .bits = {}};
+    for (int64_t bit = 0; bit < 5; ++bit) {
+      const bool is_first = (int64_t{1} << bit) < first;
+      const int64_t moved = is_first ? second << bit : (int64_t{1} << bit) / first;
+      warp.bits.push_back(is_first == is_down ? std::vector{moved, int64_t{0}}
+                                              : std::vector{int64_t{0}, moved});
+    }
+    return warp;
+  };
+  const int64_t threads = side / lanes;  // along a line
+  const int bits = std::bit_width(static_cast<uint64_t>(side - 1));
+  const std::vector<analysis::LinearLayout::Output> places = {{"line", bits}, {"element", bits}};
+  return {
+      .lines = side,
+      .width = side,
+      .element_bytes = bytes,
+      .touches = {{analysis::LinearLayout({moving(threads, lanes, false)}, places), lanes * bytes},
+                  {analysis::LinearLayout({moving(threads, lanes, true)}, places), bytes}}};
+}
+
 void write_tiles(const StageGraph& graph, StageId id, const Turned& turned, StepWriter& steps) {
   const int64_t lanes = lanes_of(graph, turned);
   const int64_t side = lanes > 1 ? kSide * lanes : kSideOfElements;
@@ -161,9 +194,11 @@ void write_tiles(const StageGraph& graph, StageId id, const Turned& turned, Step
   bind_tile(steps, id, row, column, lanes);
   for (size_t i = 0; i < copies.size(); ++i) {
     const auto& [copy, axes] = copies[i];
-    const int64_t bank = std::max<int64_t>(kBankBytes / turned.bytes, 1);
-    const AxisId across = axes[dimension_along(graph, id, turned, turned.tensors[i])];
-    steps.storage_align(copy, axes[axes.size() - 2], kBanks * bank, bank);
+    const language::TensorId tensor = turned.tensors[i];
+    const AxisId across = axes[dimension_along(graph, id, turned, tensor)];
+    const int64_t bytes = size_of(graph[tensor.stage].types[tensor.output]);
+    write_spread(steps, copy, axes[axes.size() - 2], best_spread(lines_of(side, lanes, bytes)),
+                 side);
     steps.compute_at(copy, id, block);
     std::vector<AxisId> inner = axes;
     std::erase(inner, across);

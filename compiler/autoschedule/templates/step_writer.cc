@@ -121,6 +121,12 @@ void StepWriter::storage_align(StageId stage, AxisId axis, int64_t factor, int64
   add(std::move(align));
 }
 
+void StepWriter::storage_swizzle(StageId stage, int64_t every) {
+  Step swizzle = step(StepKind::StorageSwizzle, stage, {});
+  swizzle.value = every;
+  add(std::move(swizzle));
+}
+
 void StepWriter::double_buffer(StageId stage) { add(step(StepKind::DoubleBuffer, stage, {})); }
 
 void StepWriter::software_pipeline(StageId stage, AxisId axis, int64_t stages) {

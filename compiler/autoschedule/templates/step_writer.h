@@ -34,6 +34,7 @@ class StepWriter {
   void pragma(StageId stage, AxisId axis, std::string_view name, int64_t value);
   /// Neighbours along the axis begin at multiples of so many elements, and `offset` more for each.
   void storage_align(StageId stage, AxisId axis, int64_t factor, int64_t offset = 0);
+  void storage_swizzle(StageId stage, int64_t every);
   /// The stage's memory exists twice, for iterations that take turns.
   void double_buffer(StageId stage);
   /// What is computed at the axis is fetched one iteration early.
