@@ -16,6 +16,7 @@
 #include "compiler/codegen/cuda_copies.h"
 #include "compiler/codegen/cuda_divisions.h"
 #include "compiler/codegen/cuda_expr.h"
+#include "compiler/codegen/cuda_launch.h"
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_uses.h"
 #include "compiler/codegen/matrix_calls.h"
@@ -94,18 +95,7 @@ class Function {
   /// is known, or of any that the device allows. Else a launch may fail for want of them. Where it
   /// holds sums of matrices they are not for more blocks: spilled registers would cost more.
   std::string launch_bounds() const {
-    return fmt::format("__launch_bounds__({}{}) ", threads(), sums_.empty() ? "" : ", 1");
-  }
-
-  /// The most that a block has.
-  int64_t threads() const {
-    int64_t threads = 1;
-    for (const For* axis : nest_.axes) {
-      if (ir::is_block_axis(axis->thread)) continue;
-      const std::optional<int64_t> extent = as_const_int(axis->extent);
-      threads *= std::max<int64_t>(extent.value_or(kThreadsOfBlock), 1);
-    }
-    return std::min(threads, kThreadsOfBlock);
+    return fmt::format("__launch_bounds__({}{}) ", most_threads(nest_), sums_.empty() ? "" : ", 1");
   }
 
   std::string parameter_list() {
@@ -486,7 +476,7 @@ class Function {
   }
 
   void write(const Barrier&) {
-    line("{}", threads() <= kWarp ? "__syncwarp();" : "__syncthreads();");
+    line("{}", most_threads(nest_) <= kWarp ? "__syncwarp();" : "__syncthreads();");
   }
 
   void write(const Shuffle& node) {
@@ -565,21 +555,6 @@ class Function {
   std::vector<LoopAround> loops_;        // and axes of the launch
   const VarRef lane_ = Var::make("kiln_lane");
 };
-
-/// The extents of the launch as the runtime computes them; axes that no loop is bound to have one.
-Launch launch_of(const Kernel& kernel, const LaunchNest& nest, std::string entry) {
-  const std::vector<VarRef> scalars = scalars_of(kernel);
-  const SizeExpr one = SizeExpr::constant(1);
-  Launch launch{std::move(entry), {one, one, one}, {one, one, one}};
-  launch.shared_bytes = SizeExpr::constant(dynamic_shared_bytes(nest));
-  for (const For* axis : nest.axes) {
-    const bool is_block = ir::is_block_axis(axis->thread);
-    const auto first = is_block ? ThreadAxis::BlockX : ThreadAxis::ThreadX;
-    const size_t d = static_cast<size_t>(axis->thread) - static_cast<size_t>(first);
-    (is_block ? launch.grid : launch.block)[d] = to_size_expr(axis->extent, scalars);
-  }
-  return launch;
-}
 
 }  // namespace
 
