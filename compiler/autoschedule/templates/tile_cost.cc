@@ -36,12 +36,17 @@ int64_t near_elements(const ContractionSize& size) { return size.l1_elements / 2
 // Steps that are worth to load and store the sums.
 constexpr int64_t kLeastDepth = 48;
 
+double loads_of_step(const ContractionSize& size, int64_t rows, double vectors) {
+  return static_cast<double>(rows) + size.vector_loads * vectors;
+}
+
 double one_tile(const ContractionSize& size, int64_t rows, int64_t columns) {
   if (rows == 0 || columns == 0) return 0;
   const auto vectors = static_cast<double>(ceil_div(columns, size.register_lanes));
   const double lines = size.vector_part * vectors;
   const double fetch = size.vector_cycles * (size.columns_in_order ? lines : std::ceil(lines)) +
-                       size.row_cycles * static_cast<double>(rows);
+                       size.row_cycles * static_cast<double>(rows) +
+                       size.load_part * loads_of_step(size, rows, vectors) / size.loads;
   return tile_core_cycles(size, rows, columns) + static_cast<double>(size.steps) * fetch;
 }
 
@@ -89,9 +94,8 @@ double tile_core_cycles(const ContractionSize& size, int64_t rows, int64_t colum
   // The longest of three bottlenecks: the ports of multiply-adds, the chain of one sum, and the
   // ports of loads, on which an element of a row is broadcast as it is loaded.
   const double turned = vectors * static_cast<double>(size.column_registers - 1);
-  const double busy =
-      std::max({(sums + turned) / size.multiply_adds, size.latency,
-                (static_cast<double>(rows) + size.vector_loads * vectors) / size.loads});
+  const double busy = std::max({(sums + turned) / size.multiply_adds, size.latency,
+                                loads_of_step(size, rows, vectors) / size.loads});
   return static_cast<double>(size.steps) * (busy + size.loop_cycles) + kTileCycles +
          kElementCycles * sums;
 }

@@ -22,6 +22,7 @@ struct ContractionSize {
   double multiply_adds = 2;
   double latency = 4;
   double loads = 2;
+  double load_part = 0;     // of its port, that a load takes beside multiply-adds
   double vector_loads = 1;  // that a vector of columns takes: 2 where it lies across two lines
   int64_t l1_elements = 12 * 1024;
   int64_t l2_elements = 512 * 1024;
