@@ -232,8 +232,10 @@ Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows)
   panel.has_turned_bytes = !is_along_sum && size_of(tile.type) == 1;
   SharedLines lines = lines_of(panel, size_of(tile.type), !is_of_rows);
   // Places of a window take the registers that addresses of a swizzle would: for sm_86 a loop of
-  // 211 instructions would have 274 (3x3, 64 channels of 56 x 56, float16).
-  lines.may_swizzle = !tile.is_joined;
+  // 211 instructions would have 274 (3x3, 64 channels of 56 x 56, float16). So do the sums of a
+  // chain: of 8-bit floats sm_89 would spill 24 bytes.
+  const bool has_chains = size_of(tile.type) == 1 && !tile.unit.is_exact;
+  lines.may_swizzle = !tile.is_joined && !has_chains;
   panel.spread = best_spread(lines);
   return panel;
 }
