@@ -73,6 +73,25 @@ std::string kind_of(const tile::Program& program) {
   KILN_CHECK(false);
 }
 
+/// Whether what the one product of a loop multiplies is computed on its way.
+bool computes_factors(const tile::Program& program) {
+  for (const tile::Instruction& each : program.body) {
+    const auto* loop = std::get_if<tile::For>(&each.what);
+    if (loop == nullptr) continue;
+    const auto is_product = [](const tile::Instruction& inner) {
+      return std::holds_alternative<tile::Mma>(inner.what);
+    };
+    const auto is_computed = [](const tile::Instruction& inner) {
+      return std::holds_alternative<tile::Apply>(inner.what) ||
+             std::holds_alternative<tile::Cast>(inner.what);
+    };
+    if (std::ranges::count_if(loop->body, is_product) == 1 &&
+        std::ranges::any_of(loop->body, is_computed))
+      return true;
+  }
+  return false;
+}
+
 /// A kernel on tiles, by how many warps a block of its last program is run, and what it is.
 struct Tiled {
   tile::Sequence sequence;
@@ -254,7 +273,8 @@ std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const
 bool is_faster_in_cuda_c(const tile::Sequence& sequence, const ir::Kernel& loops,
                          std::string_view arch) {
   // What both predictions leave out may be as much.
-  const double clearly = sequence.steps.size() == 1 ? 1.5 : 1;
+  const bool is_plain = sequence.steps.size() == 1 && !computes_factors(sequence.last());
+  const double clearly = is_plain ? 1.5 : 1;
   if (!sequence.last().sizes.empty()) return false;
   const autoschedule::GpuMachine machine = autoschedule::gpu_machine(arch);
   const double on_tiles = predict::predict_tiles(sequence, {}, machine).seconds();

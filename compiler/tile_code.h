@@ -28,8 +28,8 @@ std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const
                                            const CompileOptions& options);
 
 /// Whether the CUDA C of these loops is clearly predicted to take less time: than a product of few
-/// tiles, whose sum CUDA C has in parts. Copies of factors have to be predicted to pay. Of sizes
-/// that a call brings nothing is predicted.
+/// tiles, whose sum CUDA C has in parts. Copies of factors, and factors that each block computes
+/// anew, have to be predicted to pay. Of sizes that a call brings nothing is predicted.
 bool is_faster_in_cuda_c(const tile::Sequence& sequence, const ir::Kernel& loops,
                          std::string_view arch);
 

@@ -99,7 +99,7 @@ class Chooser {
       : definition_(kernel.definition),
         finder_(kernel.definition),
         product_(finder_.find()),
-        factor_(kernel.definition.type_of(product_.rows.tensor)) {}
+        factor_(finder_.type_of(product_.rows)) {}
 
   /// The first that has enough blocks, then those that are smaller.
   std::vector<BlockShape> run() const {
@@ -145,6 +145,9 @@ class Chooser {
       // Rows of the factor that go along its sums need no turning, which takes registers, too.
       if (!goes_along_sums(product_.rows)) shape.steps /= 2;
     }
+    // What is computed on the way takes registers, of which more warps have more.
+    const bool is_computed = product_.rows.computed || product_.columns.computed;
+    if (is_computed && shape.rows == kShapes[1].rows) shape.warps = 8;
     const BlockShape full = shape;
     int64_t rows = 1;
     double places = 1;  // of a window, of which each has its part of the loop

@@ -62,15 +62,30 @@ class ContractionWriter {
                        {definition_.type_of(read.tensor), {shape_.rows, shape_.steps}});
   }
 
+  /// A part of a computed factor, of these rows and this column of it.
+  ValueId compute(const ComputedFactor& factor, std::vector<language::AxisId> rows,
+                  language::AxisId column) {
+    return writer_.value_of({std::move(rows), column, {}}, factor.expr, factor.renamed);
+  }
+
   ValueId load_rows() {
     if (product_.rows.window) return load_window(*product_.rows.window);
+    if (product_.rows.computed)
+      return compute(*product_.rows.computed, product_.row_axes, product_.sum());
     std::vector<language::AxisId> axes = product_.row_axes;
     axes.push_back(product_.sum());
     return writer_.load(product_.rows, axes, {shape_.rows, shape_.steps});
   }
 
+  ValueId load_columns() {
+    if (product_.columns.computed)
+      return compute(*product_.columns.computed, {product_.sum()}, product_.column);
+    return writer_.load(product_.columns, {product_.sum(), product_.column},
+                        {shape_.steps, shape_.columns});
+  }
+
   ValueId write_sum() {
-    const DType factor = definition_.type_of(product_.rows.tensor);
+    const DType factor = finder_.type_of(product_.rows);
     const TileType type{sum_type_of(factor), {shape_.rows, shape_.columns}};
     const ValueId zero = writer_.constant(0, type);
     For loop;
@@ -80,8 +95,7 @@ class ContractionWriter {
     }
     const auto body = [&](std::span<const ValueId> carried) -> std::vector<ValueId> {
       const ValueId a = load_rows();
-      const ValueId b = writer_.load(product_.columns, {product_.sum(), product_.column},
-                                     {shape_.steps, shape_.columns});
+      const ValueId b = load_columns();
       const Mma mma{.in_tf32 = factor == DType::Float32};
       return {writer_.add({.what = mma, .operands = {a, b, carried[0]}, .results = {}}, type)};
     };
@@ -111,7 +125,9 @@ std::span<const std::string_view> product_architectures() {
 bool is_plain_product(const Kernel& kernel, std::string_view arch) {
   if (std::ranges::count(product_architectures(), without_figures(arch)) == 0) return false;
   try {
-    if (ProductFinder(kernel.definition).find().rows.window) return false;
+    const Product product = ProductFinder(kernel.definition).find();
+    // What is computed on the way to a product would be computed by each of its blocks.
+    if (product.rows.window || product.rows.computed || product.columns.computed) return false;
     return unaligned_rows(contraction(kernel, block_shape(kernel))).empty();
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;

@@ -75,6 +75,7 @@ class CopyFinder {
 
   void add(const Element& factor, const std::vector<language::AxisId>& axes,
            const std::vector<language::AxisId>& sides) {
+    if (factor.computed) return;  // on its way from where it lies
     const language::AxisId last = axes.back();
     const bool is_side = std::ranges::count(sides, last) > 0;
     const bool is_byte = size_of(definition_.type_of(factor.tensor)) == 1;

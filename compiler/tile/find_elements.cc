@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/ir/gpu_arch.h"
 #include "runtime/core/error.h"
 
 namespace kiln::tile {
@@ -102,22 +103,64 @@ void ElementFinder::set_plain_axes(Element& element, const FactorRead& read) con
   if (element.axes.empty()) refuse_form("it reads a tensor without dimensions");
 }
 
-/// A factor as it stands in a sum: an element in the type of the sum.
-Element ElementFinder::factor_of(ExprId expr, const Renamed& renamed) const {
+/// The axes of what an expression is made of.
+void ElementFinder::collect_axes(ExprId expr, const Renamed& renamed, Element& factor) const {
+  const auto& node = definition_.expressions[expr].node;
+  if (const auto* read = std::get_if<Read>(&node)) {
+    Element element = element_of(*read, renamed);
+    if (element.axes.size() > factor.axes.size()) std::swap(element.axes, factor.axes);
+    for (const language::AxisId axis : element.axes)
+      if (!factor.has(axis)) factor.axes.push_back(axis);
+    if (!is_placeholder(read->tensor))
+      collect_axes(compute_of(read->tensor.stage).bodies[0], renamed_of(element_of(*read, renamed)),
+                   factor);
+  } else if (const auto* use = std::get_if<AxisUse>(&node)) {
+    if (!factor.has(renamed.at(use->axis))) factor.axes.push_back(renamed.at(use->axis));
+  } else if (const auto* cast = std::get_if<CastTo>(&node)) {
+    collect_axes(cast->operand, renamed, factor);
+  } else if (const auto* operation = std::get_if<Operation>(&node)) {
+    for (const ExprId operand : operation->operands)
+      collect_axes(operand, renamed, factor);
+  }
+}
+
+/// What stands in a sum as float32(..) and is made of elements in 16 bits: on its way to tensor
+/// cores it is computed in registers.
+Element ElementFinder::computed_factor(ExprId expr, const Renamed& renamed) {
+  const auto* cast = std::get_if<CastTo>(&definition_.expressions[expr].node);
+  const bool is_short = cast != nullptr && definition_.expressions[expr].type == DType::Float32 &&
+                        ir::is_short_float(definition_.expressions[cast->operand].type);
+  if (!is_short) refuse_form("{}", kNoProduct);
+  look_at(cast->operand, renamed);
+  Element factor{{}, {}, {}, false, ComputedFactor{cast->operand, renamed}};
+  collect_axes(cast->operand, renamed, factor);
+  if (factor.axes.empty()) refuse_form("{}", kNoProduct);
+  return factor;
+}
+
+DType ElementFinder::type_of(const Element& factor) const {
+  return factor.computed ? definition_.expressions[factor.computed->expr].type
+                         : definition_.type_of(factor.tensor);
+}
+
+/// A factor as it stands in a sum: an element in the type of the sum, or what is made of some.
+Element ElementFinder::factor_of(ExprId expr, const Renamed& renamed) {
   Substituted axes;
   for (const auto& [own, axis] : renamed)
     axes[own] = AffineIndex{{{axis, 1}}, 0};
   std::optional<FactorRead> read = find_factor(definition_, expr, axes);
   const DType type = read ? definition_.type_of(read->tensor) : DType::Bool;
   if (!(is_factor_float(type) || is_factor_int(type) || type == DType::Float32) ||
-      definition_.expressions[expr].type != sum_type_of(type)) {
-    refuse_form("{}", kNoProduct);
-  }
+      definition_.expressions[expr].type != sum_type_of(type))
+    return computed_factor(expr, renamed);
   for (const AffineIndex& index : read->indices) {
     for (const auto& [axis, factor] : index.factors)
       require_from_zero(axis);
   }
   const auto is_axis = [](const AffineIndex& index) { return index.axis().has_value(); };
+  // A part of a tensor by places, as of a triangle, is no window of it.
+  const bool is_part = !read->inside.empty() && std::ranges::all_of(read->indices, is_axis);
+  if (is_part && ir::is_short_float(type)) return computed_factor(expr, renamed);
   Element element{read->tensor, {}, {}, type == DType::Float32 && read->in_tf32};
   if (read->inside.empty() && std::ranges::all_of(read->indices, is_axis)) {
     set_plain_axes(element, *read);

@@ -15,19 +15,27 @@
 
 namespace kiln::tile {
 
+/// What the axes of an inlined stage are called in the output.
+using Renamed = std::map<language::AxisId, language::AxisId>;
+
+/// A factor that is made of elements, in the type that tensor cores multiply.
+struct ComputedFactor {
+  language::ExprId expr = 0;
+  Renamed renamed;
+};
+
 /// An element that a body reads: a tensor and, for each of its dimensions, an axis of the output or
-/// one that is summed over. Of a window, whose indices are more than that, all axes in them.
+/// one that is summed over. Of a window, whose indices are more than that, all axes in them; and
+/// of a computed factor those of all that it is made of, first of what has the most.
 struct Element {
   language::TensorId tensor;
   std::vector<language::AxisId> axes;
   std::optional<FactorRead> window;
   bool in_tf32 = false;  // of float32, what tf32() leaves is read
+  std::optional<ComputedFactor> computed = {};
 
   bool has(language::AxisId axis) const;
 };
-
-/// What the axes of an inlined stage are called in the output.
-using Renamed = std::map<language::AxisId, language::AxisId>;
 
 /// These axes as they are called already.
 Renamed same_names(const std::vector<language::AxisId>& axes);
@@ -71,13 +79,16 @@ class ElementFinder {
                                  const Renamed& renamed) = 0;
   /// The one output, all of whose parameters are of types that tiles have.
   language::StageId find_output() const;
-  Element factor_of(language::ExprId expr, const Renamed& renamed) const;
+  Element factor_of(language::ExprId expr, const Renamed& renamed);
+  DType type_of(const Element& factor) const;
 
   const language::Definition& definition_;
 
  private:
   void look_at_cast(const language::CastTo& cast, DType type, const Renamed& renamed);
   double look_at_place(language::ExprId expr, const Renamed& renamed);
+  Element computed_factor(language::ExprId expr, const Renamed& renamed);
+  void collect_axes(language::ExprId expr, const Renamed& renamed, Element& factor) const;
   void set_plain_axes(Element& element, const FactorRead& read) const;
   void require_from_zero(language::AxisId axis) const;
   void add_axis(Element& element, language::AxisId axis, language::ExprId extent) const;

@@ -22,7 +22,7 @@ const Product& ProductFinder::find_sides() {
   product_.axes = compute_of(product_.output).axes;
   look_at(compute_of(product_.output).bodies[0], same_names(product_.axes));
   if (!has_sum_) refuse_form("{}", kNoProduct);
-  const bool is_float32 = definition_.type_of(product_.rows.tensor) == DType::Float32;
+  const bool is_float32 = type_of(product_.rows) == DType::Float32;
   if (is_float32 && !product_.rows.in_tf32) refuse_form("{}", kNoProduct);
   set_sides();
   return product_;
@@ -49,8 +49,8 @@ void ProductFinder::look_at_reduction(const Reduction& sum, DType type, const Re
   if (product == nullptr || product->op != Operator::Mul) refuse_form("{}", kNoProduct);
   product_.rows = factor_of(product->operands[0], renamed);
   product_.columns = factor_of(product->operands[1], renamed);
-  const DType rows = definition_.type_of(product_.rows.tensor);
-  const DType columns = definition_.type_of(product_.columns.tensor);
+  const DType rows = type_of(product_.rows);
+  const DType columns = type_of(product_.columns);
   if (rows != columns && !(is_factor_int(rows) && is_factor_int(columns)))
     refuse_form("its factors have two types");
   if (product_.rows.in_tf32 != product_.columns.in_tf32)

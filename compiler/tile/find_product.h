@@ -27,6 +27,7 @@ class ProductFinder : public ElementFinder {
   using ElementFinder::ElementFinder;
 
   Product find();
+  using ElementFinder::type_of;
   /// The same with sums in the order of the definition, of a window that may lie as it likes.
   const Product& find_sides();
   /// Of the sums of a product.

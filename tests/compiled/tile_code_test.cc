@@ -106,6 +106,22 @@ TEST(TileCode, CopiesFactorsWhereThatPays) {
   }
 }
 
+/// Each block of columns would compute the factor anew.
+TEST(TileCode, ComputesFactorsOnTheirWayWhereThatPays) {
+  FakeAssembler assembler;
+  const auto of = [&](std::string_view factor) {
+    return made_of(fmt::format("kernel k(A: float16[4096, 4096], B: float16[4096, 4096])"
+                               " -> (C: float32[4096, 4096]) {{ R: float16[4096, 4096]"
+                               " R[i, k] = {}"
+                               " C[i, j] = sum[k < 4096](float32(R[i, k]) * float32(B[k, j])) }}",
+                               factor),
+                   &assembler);
+  };
+  expect_cuda_c(of("max(A[i, k], 0)"), "tileiras was ended by signal 11");
+  expect_cuda_c(of("float16(exp(sqrt(exp(sqrt(exp(sqrt(exp(float32(A[i, k])))))))))"),
+                "its CUDA C is predicted to take less time than code on tiles");
+}
+
 TEST(TileCode, IsNotForSumsOfIntegersThatMayWrap) {
   FakeAssembler assembler;
   const auto squares = [&](std::string_view terms) {

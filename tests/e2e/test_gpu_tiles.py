@@ -205,6 +205,30 @@ def test_blackwell_multiplies_whole_tiles_of_windows(daemon, padding):
     assert len(loop.opcodes) <= 60, loop.kinds
 
 
+# What is made of a factor before is computed in registers on its way to tensor cores, where that is predicted to take less time
+# than to store it first.
+@pytest.mark.parametrize("kind", ["relu and scale", "weights of 8 bits"])
+def test_hopper_computes_factors_on_their_way(daemon, kind):
+    k = te.reduce_axis((0, 4096), "k")
+    a = te.placeholder((4096, 4096), "bfloat16", "A")
+    if kind == "relu and scale":
+        b, s = te.placeholder((4096, 4096), "bfloat16", "B"), te.placeholder((4096,), "bfloat16", "s")
+        relu = te.compute((4096, 4096), lambda i, l: te.max(a[i, l], te.const(0, "bfloat16")) * s[l], "R")
+        tensors, left, right = [a, b, s], relu, b
+    else:
+        b = te.placeholder((4096, 4096), "int8", "B")
+        tensors, left, right = [a, b], a, te.compute((4096, 4096), lambda l, j: b[j, l].astype("bfloat16"), "W")
+    sums = te.compute((4096, 4096), lambda i, j: te.sum(left[i, k].astype("float32") * right[k, j].astype("float32"), axis=k), "C")
+    kernel = _compiled(daemon, [*tensors, sums])
+    row = _tiles_of(kernel)
+    assert row["name"] == "kiln_tile_0" and kernel.report()["launches"] == 1
+    loop = main_loop(daemon, row["name"])
+    compare(row["main_loop"], loop)
+    # 8 warps issue less than a quarter of 1024 cycles that tensor cores take for 8 products of 64 x 256 x 16.
+    assert loop.arithmetic == 4 and len(loop.opcodes) <= 320, loop.kinds
+    assert loop.kinds["STL"] == loop.kinds["LDL"] == 0, loop.kinds
+
+
 def _channels_first(size, channels, filters, padding=1, window=3, dtype="bfloat16"):
     x = te.placeholder((32, channels, size, size), dtype, "X")
     f = te.placeholder((filters, channels, window, window), dtype, "F")

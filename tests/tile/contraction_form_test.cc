@@ -137,6 +137,52 @@ TEST(ContractionForm, OfAnyProductIsTheDefinition) {
   }
 }
 
+/// What is made of a factor before it is multiplied, in 16 bits.
+constexpr std::string_view kComputed[] = {
+    // A relu and a scale of the steps.
+    "kernel k(A: bfloat16[70, 64], B: bfloat16[64, 40], s: bfloat16[64]) -> (C: float32[70, 40]) {"
+    " R: bfloat16[70, 64] R[i, k] = max(A[i, k], 0)*s[k]"
+    " C[i, j] = sum[k < 64](float32(R[i, k]) * float32(B[k, j])) }",
+    // Weights of 8 bits, with scales of their columns, in either order.
+    "kernel k(A: float16[n, 96], B: int8[96, 48], s: float32[48]) -> (C: float16[n, 48]) {"
+    " S: float32[n, 48]"
+    " S[i, j] = sum[k < 96](float32(A[i, k]) * float32(float16(float32(B[k, j])*s[j])))"
+    " C[i, j] = float16(S[i, j]) }",
+    "kernel k(A: float16[32, 64], B: int8[48, 64]) -> (C: float32[32, 48]) {"
+    " C[i, j] = sum[k < 64](float32(A[i, k]) * float32(float16(B[j, k]))) }",
+    // Both, in a batch that one of them does without.
+    "kernel k(A: float16[3, 64, 20], B: float16[64, 24], b: float16[3, 64]) -> (C: float32[3, 20, "
+    "24]) {"
+    " C[g, i, j] = sum[k < 64](float32(A[g, k, i] + b[g, k]) * float32(B[k, j]*B[k, j])) }",
+    // By places.
+    "kernel k(A: bfloat16[64, 64], B: bfloat16[64, 32]) -> (C: float32[64, 32]) {"
+    " C[i, j] = sum[k < 64](float32(select(k <= i, A[i, k], 0)) * float32(B[k, j])) }"};
+
+TEST(ContractionForm, FactorsAreComputedOnTheirWay) {
+  for (const std::string_view text : kComputed) {
+    SCOPED_TRACE(text);
+    const language::Kernel kernel = kernel_of(text).kernel;
+    const bool is_open = !kernel.definition.variables.empty();
+    const std::vector<int64_t> sizes = is_open ? std::vector<int64_t>{37} : std::vector<int64_t>{};
+    Random random(11);
+    EXPECT_EQ(expect_forms(kernel, "sm_90", sizes, small_integers(kernel, sizes, random)), 0u);
+  }
+}
+
+TEST(ContractionForm, WhatIsNoShortFloatIsNotComputedOnItsWay) {
+  for (const std::string_view factor : {"A[i, k]*2.0", "float32(float64(A[i, k]))"}) {
+    const language::Kernel kernel =
+        kernel_of(fmt::format("kernel k(A: float32[32, 32], B: float16[32, 32])"
+                              " -> (C: float32[32, 32]) {{"
+                              " C[i, j] = sum[k < 32]({} * float32(B[k, j])) }}",
+                              factor))
+            .kernel;
+    expect_no_form(kernel,
+                   "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or "
+                   "of 8-bit integers in int32");
+  }
+}
+
 /// The text of the last of its forms.
 std::string text_of(std::string_view kernel_text, const tile::BlockShape& shape,
                     std::string_view arch = "sm_90") {
@@ -287,6 +333,20 @@ TEST(ContractionForm, AxesAreJoinedWhereAllTensorsHaveThemSo) {
 }
 
 class AssembledForm : public WithTileiras {};
+
+TEST_F(AssembledForm, OfComputedFactors) {
+  for (const std::string_view text : kComputed) {
+    SCOPED_TRACE(text);
+    for (const std::string_view arch : {"sm_90", "sm_100"}) {
+      const tile::ContractionForm form =
+          tile::contraction_forms(kernel_of(text).kernel, arch).back();
+      const tile::BlockShape shape = form.shapes()[0];
+      const std::string cubin = codegen::Tileiras().assemble(
+          tile::bytecode(form.sequence(shape), {.arch = arch, .warps = shape.warps}), arch);
+      EXPECT_EQ(codegen::kernels_of_cubin(cubin).size(), 1u);
+    }
+  }
+}
 
 TEST_F(AssembledForm, OfAnyConvolution) {
   for (uint64_t seed = 0; seed < 12 && !HasFailure(); ++seed) {
