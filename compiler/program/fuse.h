@@ -7,8 +7,8 @@
 
 namespace kiln::program {
 
-/// What a kernel of several products is predicted to save, more than 0, by computing them in one
-/// loop over rows, as an attention; 0: they would only wait for each other.
+/// Seconds that a kernel of several products is predicted to save by computing them in one loop
+/// over rows, as an attention; 0: they would only wait for each other.
 using SavedByProducts = std::function<double(const language::Kernel&)>;
 
 /// Whether the code of a product is of a kind that what is joined to it may undo, as that on tiles.

@@ -16,44 +16,42 @@
 #include "compiler/autoschedule/templates/contraction_numbers.h"
 #include "compiler/autoschedule/templates/open_schedule.h"
 #include "compiler/schedule/graph/reads.h"
-#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-/// A cache holds what passes beside what else is read: of L2 and of L3 half.
-constexpr int64_t kOfCache = 2;
-/// What a block holds at a time stays in L2 beside a part of the columns: in sixteenths of it.
-constexpr int64_t kBlockSixteenths = 5;
+/// What the prediction knows of two cores: seconds.
+constexpr double kPerByteInCache = 1 / 80e9;  // of L2
+constexpr double kPerByteNear = 1 / 40e9;     // of L3
+constexpr double kPerByteInMemory = 1 / 25e9;
+constexpr int64_t kCacheBytes = 1 << 20;
+constexpr int64_t kNearBytes = 16 << 20;
+/// Columns of a factor come while products of others are summed up.
+constexpr double kPerByteOfColumns = 1 / 150e9;
+/// What a block holds at a time stays in L2 beside a part of the columns.
+constexpr int64_t kBlockBytes = 5 << 17;
 constexpr int64_t kBlockRows[] = {64, 32, 16, 8};
 /// Fewer rows share too little of the columns that they read.
 constexpr int64_t kFewestRows = 16;
-/// Blocks that keep a few cores equally busy: two for each.
-constexpr int64_t kFewestBlocks = 2 * kFewCores;
+/// Blocks that keep two cores equally busy.
+constexpr int64_t kFewestBlocks = 8;
 constexpr int64_t kMostBytes = int64_t{1} << 48;
 
 struct Chain {
   RowStages rows;
   std::vector<StageId> products;
   int64_t block = 0;  // rows
-  double saved = 0;   // cycles
+  double saved = 0;   // seconds
 };
 
 int64_t times(int64_t a, int64_t b) { return a != 0 && b > kMostBytes / a ? kMostBytes : a * b; }
 
-/// Writing so many bytes and reading them, beyond what L2 would take: in cycles, with what all
-/// cores have from memory. What passes is written, too, so that L2 takes it at half its rate.
-double spared(const Machine& machine, int64_t bytes) {
-  const double in_l2 = 2 / machine.from_l2;
-  const double each = bytes > machine.l3_bytes / kOfCache   ? 1 / machine.from_memory_of_all
-                      : bytes > machine.l2_bytes / kOfCache ? 1 / machine.from_l3
-                                                            : in_l2;
-  return 2 * static_cast<double>(bytes) * std::max(each - in_l2, 0.0);
-}
-
-/// Columns of a factor come from L2 while products of others are summed up.
-double cycles_of_columns(const Machine& machine, int64_t bytes) {
-  return static_cast<double>(bytes) / machine.from_l2;
+/// Writing so many bytes and reading them, beyond what a cache would take.
+double spared(int64_t bytes) {
+  const double each = bytes > kNearBytes    ? kPerByteInMemory
+                      : bytes > kCacheBytes ? kPerByteNear
+                                            : kPerByteInCache;
+  return 2 * static_cast<double>(bytes) * (each - kPerByteInCache);
 }
 
 class Chains {
@@ -180,11 +178,10 @@ class Chains {
     }
     for (const int64_t block : kBlockRows) {
       const int64_t blocks = times(batch, (*rows + block - 1) / block);
-      const int64_t most = chooser_.machine.l2_bytes * kBlockSixteenths / 16;
-      if (times(block, held) > most || blocks < kFewestBlocks) continue;
+      if (times(block, held) > kBlockBytes || blocks < kFewestBlocks) continue;
       chain.block = block;
-      chain.saved = spared(chooser_.machine, times(times(batch, *rows), passed)) -
-                    cycles_of_columns(chooser_.machine, times(blocks, columns));
+      chain.saved = spared(times(times(batch, *rows), passed)) -
+                    static_cast<double>(times(blocks, columns)) * kPerByteOfColumns;
       return true;
     }
     return false;

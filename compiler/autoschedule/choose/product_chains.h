@@ -14,7 +14,7 @@ namespace kiln::autoschedule {
 language::Schedule with_product_chains(const language::Kernel& kernel, language::Schedule given,
                                        const Target& target, const CompileOptions& options);
 
-/// Cycles that are predicted to be saved by that, if all products of the kernel are in one such
+/// Seconds that are predicted to be saved by that, if all products of the kernel are in one such
 /// loop; else 0.
 double saved_by_product_chain(const language::Kernel& kernel, const Target& target,
                               const CompileOptions& options);
