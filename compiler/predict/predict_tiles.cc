@@ -248,10 +248,10 @@ Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> 
 Prediction predict_tiles(const tile::Sequence& sequence, std::span<const int64_t> sizes,
                          const autoschedule::GpuMachine& machine) {
   Prediction whole = predict_tiles(sequence.last(), sizes, machine);
-  double copies = 0;
+  double copies = 0;  // each of which waits for what it loads before it stores it
   for (const tile::Sequence::Step& step :
        std::span(sequence.steps).first(sequence.steps.size() - 1))
-    copies += predict_tiles(step.program, sizes, machine).cycles;
+    copies += predict_tiles(step.program, sizes, machine).cycles + autoschedule::kLoadCycles;
   if (copies == 0) return whole;
   std::vector<Term> terms = std::move(whole.terms);
   terms.push_back({"copies of factors", copies, true});

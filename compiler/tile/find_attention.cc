@@ -64,7 +64,7 @@ void AttentionFinder::look_at_reduction(const Reduction& sum, DType type, const 
     if (!is_attended(weight_))
       refuse_form("its weights are multiplied as {}, and not as a float of 16 or 32 bits", weight_);
     attention_.values = factor_of(product->operands[1 - side], renamed);
-    if (attention_.values.computed) refuse_form("its values are computed");
+    if (attention_.values.computed) refuse_form("it has no sum of weights");
     const DType values = definition_.type_of(attention_.values.tensor);
     if (values != weight_) refuse_form("its weights are {} and its values {}", weight_, values);
     if (attention_.values.in_tf32) refuse_form("its values are tf32(), its weights are not");

@@ -287,6 +287,15 @@ TEST(TileConvolution, SaysWhyAFactorIsNoWindow) {
   }
 }
 
+TEST(TileConvolution, ASumOfTwoWindowsIsNone) {
+  const language::Kernel kernel =
+      kernel_of(
+          "kernel k(X: float16[2, 8, 16], Z: float16[3, 8, 16]) -> (Y: float32[2, 3, 6]) {"
+          " Y[b, m, y] = sum[r < 3, c < 16](float32(X[b, y + r, c]) * float32(Z[m, y + r, c])) }")
+          .kernel;
+  expect_no_form(kernel, "both of its factors are windows");
+}
+
 TEST(TileConvolution, ChannelsBeforePlacesAreNoneWithoutACopy) {
   const language::Kernel kernel =
       kernel_of(
