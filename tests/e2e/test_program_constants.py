@@ -21,8 +21,8 @@ def convolved(x, f):
 
 def test_filters_are_packed_once(service):
     random = np.random.default_rng(3)
-    x = random.standard_normal((2, 16, 28, 28), "float32")
-    filters = random.standard_normal((2, 64, 16, 3, 3), "float32")
+    x = random.standard_normal((2, 64, 28, 28), "float32")
+    filters = random.standard_normal((2, 64, 64, 3, 3), "float32")
     program = kiln.Program("predict")
     data = program.input(x.shape, name="x")
     f = program.parameter(filters[0], "f")
