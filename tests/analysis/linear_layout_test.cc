@@ -133,8 +133,9 @@ TEST(LinearLayout, HasAnInverseWhereEachCoordinateBelongsToOneNumber) {
       ASSERT_EQ(inverse->coordinates(layout.coordinates(numbers)), numbers);
     }
   }
-  EXPECT_GT(found, 100);
-  EXPECT_GT(missing, 100);
+  // A fifth at least, of however many are drawn.
+  EXPECT_GT(5 * found, missing + found);
+  EXPECT_GT(5 * missing, missing + found);
 }
 
 std::string text_of(const LinearLayout& layout) {
