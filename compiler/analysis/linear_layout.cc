@@ -103,8 +103,9 @@ int64_t LinearLayout::place(std::span<const int64_t> numbers) const {
 std::vector<int64_t> LinearLayout::numbers_at(int64_t position) const {
   std::vector<int64_t> numbers;
   for (const Input& input : inputs_) {
-    numbers.push_back(position & ((int64_t{1} << input.bits.size()) - 1));
-    position >>= input.bits.size();
+    const auto bits = static_cast<int>(input.bits.size());
+    numbers.push_back(position & ((int64_t{1} << bits) - 1));
+    position >>= bits;
   }
   return numbers;
 }
@@ -112,7 +113,7 @@ std::vector<int64_t> LinearLayout::numbers_at(int64_t position) const {
 int64_t LinearLayout::size() const {
   int64_t size = 1;
   for (const Input& input : inputs_)
-    size <<= input.bits.size();
+    size <<= static_cast<int>(input.bits.size());
   return size;
 }
 

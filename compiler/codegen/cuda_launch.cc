@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/codegen/artifact_parts.h"
 #include "compiler/codegen/cuda_uses.h"
 #include "compiler/codegen/size_expr.h"
 #include "compiler/ir/build.h"

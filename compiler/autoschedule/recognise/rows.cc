@@ -28,7 +28,7 @@ StageId whole_of(const StageGraph& graph, StageId id) {
 class Rows {
  public:
   // A stage belongs when all its readers do, and readers come later in the order of the graph.
-  Rows(const StageGraph& graph, RowStages rows, const std::vector<StageId>& parts,
+  Rows(const StageGraph& graph, const RowStages& rows, const std::vector<StageId>& parts,
        Products products, const std::optional<RowPart>& part)
       : graph_(graph),
         last_(rows.last),

@@ -182,7 +182,7 @@ SharedLines lines_of(const Panel& panel, int64_t bytes, bool are_columns) {
     const int64_t place = thread * panel.lanes;
     filled.bits.push_back({place / panel.width, place % panel.width});
   }
-  const int bits = std::bit_width(static_cast<uint64_t>(panel.width - 1));
+  const auto bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(panel.width - 1)));
   return {.lines = panel.lines,
           .width = panel.width,
           .element_bytes = bytes,

@@ -250,8 +250,9 @@ class Line {
 
 }  // namespace
 
-RowLine row_line_of(const StageGraph& graph, RowStages rows, const std::optional<RowPart>& part,
-                    const std::vector<StageId>& reductions, const std::vector<StageId>& inlined) {
+RowLine row_line_of(const StageGraph& graph, const RowStages& rows,
+                    const std::optional<RowPart>& part, const std::vector<StageId>& reductions,
+                    const std::vector<StageId>& inlined) {
   return Line(graph, rows, part, reductions, inlined).found();
 }
 

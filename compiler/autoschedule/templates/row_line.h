@@ -27,8 +27,9 @@ struct RowLine {
 
 /// The line of `rows`, or of parts of the last of their dimensions: `reductions` along it (the last
 /// stage may be one), and elements that are computed where they are read.
-RowLine row_line_of(const StageGraph& graph, RowStages rows, const std::optional<RowPart>& part,
-                    const std::vector<StageId>& reductions, const std::vector<StageId>& inlined);
+RowLine row_line_of(const StageGraph& graph, const RowStages& rows,
+                    const std::optional<RowPart>& part, const std::vector<StageId>& reductions,
+                    const std::vector<StageId>& inlined);
 
 /// The axes of a stage that are its line as one loop: those of a reduction, where their parts are
 /// told apart by numbers that are known, else its last; of elements those behind the row's.

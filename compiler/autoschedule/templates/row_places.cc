@@ -6,6 +6,7 @@
 
 #include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
+#include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/recognise/structure.h"
 #include "compiler/ir/build.h"
 

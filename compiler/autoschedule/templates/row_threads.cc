@@ -17,6 +17,7 @@
 #include "compiler/analysis/affine.h"
 #include "compiler/autoschedule/recognise/rows.h"
 #include "compiler/autoschedule/recognise/sides.h"
+#include "compiler/ir/build.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {

@@ -27,7 +27,9 @@ using analysis::LinearLayout;
 
 constexpr int64_t kMostPaddings = 8;
 
-int bits_of(int64_t count) { return std::bit_width(static_cast<uint64_t>(count - 1)); }
+int bits_of(int64_t count) {
+  return static_cast<int>(std::bit_width(static_cast<uint64_t>(count - 1)));
+}
 
 int64_t cycles_of(const SharedLines& lines, const Spread& spread) {
   const LinearLayout memory = layout_of(lines, spread);

@@ -165,7 +165,7 @@ SharedLines lines_of(int64_t side, int64_t lanes, int64_t bytes) {
     return warp;
   };
   const int64_t threads = side / lanes;  // along a line
-  const int bits = std::bit_width(static_cast<uint64_t>(side - 1));
+  const auto bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(side - 1)));
   const std::vector<analysis::LinearLayout::Output> places = {{"line", bits}, {"element", bits}};
   return {
       .lines = side,
