@@ -14,8 +14,6 @@ using namespace language;
 
 namespace {
 
-constexpr int64_t kRowBytes = 16;  // what a row begins at a multiple of
-
 class CopyFinder {
  public:
   CopyFinder(const Kernel& kernel, std::string_view arch)

@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/tile/index_nodes.h"
+
 namespace kiln::tile {
 
 using namespace language;
@@ -43,20 +45,13 @@ class AxisJoiner {
     }
   }
 
-  std::optional<int64_t> number_of(ExprId expr) const {
-    const auto* number = std::get_if<IntegerConstant>(&definition_.expressions[expr].node);
-    return number != nullptr ? std::optional(number->value) : std::nullopt;
-  }
+  std::optional<int64_t> number_of(ExprId expr) const { return written_number(definition_, expr); }
   /// Whether both extents are known, and what they make.
   bool is_short(ExprId a, ExprId b) const {
     constexpr double kMost = int64_t{1} << 31;
     const std::optional<int64_t> first = number_of(a);
     const std::optional<int64_t> second = number_of(b);
     return first && second && static_cast<double>(*first) * static_cast<double>(*second) < kMost;
-  }
-  bool is_use_of(ExprId expr, language::AxisId axis) const {
-    const auto* use = std::get_if<AxisUse>(&definition_.expressions[expr].node);
-    return use != nullptr && use->axis == axis;
   }
 
   /// Whether dimensions d and d + 1 of a stage may be one; what is read along them is in places_
@@ -76,10 +71,11 @@ class AxisJoiner {
       if (read == nullptr) continue;
       const std::vector<ExprId>& indices = read->indices;
       for (size_t i = 0; i < indices.size(); ++i) {
-        const bool is_second = is_use_of(indices[i], second);
-        if (is_second && (i == 0 || !is_use_of(indices[i - 1], first))) return false;
-        if (!is_use_of(indices[i], first)) continue;
-        const bool is_followed = i + 1 < indices.size() && is_use_of(indices[i + 1], second);
+        const bool is_second = is_use_of(definition_, indices[i], second);
+        if (is_second && (i == 0 || !is_use_of(definition_, indices[i - 1], first))) return false;
+        if (!is_use_of(definition_, indices[i], first)) continue;
+        const bool is_followed =
+            i + 1 < indices.size() && is_use_of(definition_, indices[i + 1], second);
         if (!is_followed || !can_join(read->tensor.stage, i)) return false;
         reads_.insert(&expression);
       }
@@ -102,7 +98,7 @@ class AxisJoiner {
 
   /// Whether an axis is used elsewhere than as an index.
   bool is_computed_with(language::AxisId axis) const {
-    const auto is_use = [&](ExprId expr) { return is_use_of(expr, axis); };
+    const auto is_use = [&](ExprId expr) { return is_use_of(definition_, expr, axis); };
     const auto is_body = [&](const Stage& stage) {
       return std::ranges::any_of(bodies_of(stage), is_use);
     };

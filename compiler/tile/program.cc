@@ -107,7 +107,6 @@ std::set<uint32_t> read_in_loops(const Program& program, const std::vector<Instr
 std::string unaligned_rows(const Program& program) {
   // Threads move other rows element by element: then the loop is slower than that of the CUDA C,
   // and some of them tileiras (13.5) does not finish in half a minute.
-  constexpr int64_t kRowBytes = 16;
   for (const uint32_t number : read_in_loops(program, program.body, false)) {
     const Parameter& parameter = program.parameters[number];
     if (parameter.shape.size() < 2) continue;

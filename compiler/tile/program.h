@@ -200,8 +200,10 @@ bool is_known(language::Operator function, DType type);
 /// Whether a function of float32 that Apply does not know is made of those that it does.
 bool is_composed(language::Operator function);
 
-/// Why rows that its loops read are not copied without threads, which takes that each begins at a
-/// multiple of 16 bytes; empty where all are.
+/// What a row begins at a multiple of where rows are copied without threads.
+constexpr int64_t kRowBytes = 16;
+
+/// Why rows that its loops read are not copied without threads; empty where all are.
 std::string unaligned_rows(const Program& program);
 
 /// How many blocks a call has, over its sizes.

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/tile/index_nodes.h"
+
 namespace kiln::tile {
 
 using namespace language;
@@ -30,25 +32,18 @@ class OnesRemover {
   }
 
  private:
-  std::optional<int64_t> number_of(ExprId expr) const {
-    const auto* number = std::get_if<IntegerConstant>(&definition_.expressions[expr].node);
-    return number != nullptr ? std::optional(number->value) : std::nullopt;
-  }
+  std::optional<int64_t> number_of(ExprId expr) const { return written_number(definition_, expr); }
   bool is_one_place(language::AxisId axis) const {
     const language::Axis& of = definition_.axes[axis];
     return of.kind == AxisKind::Reduce && number_of(of.extent) == 1 && number_of(of.minimum) == 0;
   }
 
-  bool is_use_of(ExprId expr, language::AxisId axis) const {
-    const auto* use = std::get_if<AxisUse>(&definition_.expressions[expr].node);
-    return use != nullptr && use->axis == axis;
-  }
   /// As the places of a filter are, but not its channels.
   bool is_part_of_an_index(language::AxisId axis) const {
     return std::ranges::any_of(definition_.expressions, [&](const Expression& expression) {
       const auto* operation = std::get_if<Operation>(&expression.node);
       return operation != nullptr && std::ranges::any_of(operation->operands, [&](ExprId operand) {
-               return is_use_of(operand, axis);
+               return is_use_of(definition_, operand, axis);
              });
     });
   }
