@@ -127,46 +127,48 @@ double predicted_seconds(const tile::Sequence& sequence, const std::string& arch
   return predict::predict_tiles(sequence, sizes, autoschedule::gpu_machine(arch)).seconds();
 }
 
-/// The one that is predicted to take less time, of those that rows are copied of without threads.
-tile::ContractionForm chosen_form(const language::Kernel& kernel, const std::string& arch) {
-  std::optional<tile::ContractionForm> chosen;
-  double least = 0;
-  std::string why;
-  for (tile::ContractionForm& form : tile::contraction_forms(kernel, arch)) {
-    try {
-      const tile::Sequence sequence = form.sequence(form.shapes()[0]);
-      why = tile::unaligned_rows(sequence.last());
-      if (!why.empty()) continue;
-      const double seconds = predicted_seconds(sequence, arch);
-      if (chosen && seconds >= least) continue;
-      chosen = std::move(form);
-      least = seconds;
-    } catch (const Error& error) {
-      if (error.reason() != "TILE_FORM") throw;
-      why = error.message();
-    }
-  }
-  if (!chosen) refuse_form("{}", why);
-  return std::move(*chosen);
-}
-
-std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
-  if (std::ranges::count(tile::product_architectures(), arch) == 0)
-    refuse_form("Tile IR is used for {}, not for {}",
-                fmt::join(tile::product_architectures(), ", "), arch);
+/// Its best blocks first.
+std::vector<Tiled> tiled_form(const tile::ContractionForm& form) {
   constexpr size_t kMostTried = 2;
-  const tile::ContractionForm form = chosen_form(kernel, arch);
   std::vector<Tiled> tiled;
   for (const tile::BlockShape& shape : form.shapes()) {
     if (tiled.size() == kMostTried) break;
     tile::Sequence sequence = form.sequence(shape);
-    require_sums_in_range(sequence.last());
     std::string what =
         fmt::format("{}, in blocks of {} x {} with {} steps at once{}", kind_of(sequence.last()),
                     shape.rows, shape.columns, shape.steps, text_of_copies(form));
     tiled.push_back({std::move(sequence), shape.warps, std::move(what)});
   }
   return tiled;
+}
+
+/// In the form that is predicted to take less time, of those that rows are copied of without
+/// threads.
+std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
+  if (std::ranges::count(tile::product_architectures(), arch) == 0)
+    refuse_form("Tile IR is used for {}, not for {}",
+                fmt::join(tile::product_architectures(), ", "), arch);
+  std::vector<Tiled> chosen;
+  double least = std::numeric_limits<double>::infinity();
+  std::string why;
+  for (const tile::ContractionForm& form : tile::contraction_forms(kernel, arch)) {
+    try {
+      std::vector<Tiled> tiled = tiled_form(form);
+      why = tile::unaligned_rows(tiled[0].sequence.last());
+      if (!why.empty()) continue;
+      const double seconds = predicted_seconds(tiled[0].sequence, arch);
+      if (!chosen.empty() && seconds >= least) continue;
+      chosen = std::move(tiled);
+      least = seconds;
+    } catch (const Error& error) {
+      if (error.reason() != "TILE_FORM") throw;
+      why = error.message();
+    }
+  }
+  if (chosen.empty()) refuse_form("{}", why);
+  for (const Tiled& each : chosen)
+    require_sums_in_range(each.sequence.last());
+  return chosen;
 }
 
 std::vector<Tiled> candidates_of(const language::Kernel& kernel, const std::string& arch) {
