@@ -10,6 +10,10 @@
 #include "compiler/codegen/llvm_lines.h"
 #include "compiler/ir/kernel.h"
 
+namespace kiln::analysis {
+class TileSettings;
+}
+
 namespace kiln::codegen {
 
 /// What all functions made of one kernel share.
@@ -26,7 +30,6 @@ struct KernelModule {
   llvm::MDNode* tag_of(const ir::BufferRef& buffer);
 };
 
-struct TileShape;
 class TileEmitter;
 
 /// Emits one function: the entry of a kernel, or the body of a parallel loop.
@@ -78,8 +81,9 @@ class FunctionEmitter {
   void emit(const ir::Allocate& node);
   void emit(const ir::Check& node);
   void begin_tiles(const ir::Stmt& body);
+  std::shared_ptr<const analysis::TileSettings> other_tiles_of(const ir::For& loop) const;
   void end_tiles();
-  void set_tiles(const TileShape& shape);
+  void set_tiles(const analysis::TileSettings& settings);
   void emit(const ir::MultiplyTiles& node);
   void emit_steps(const TileEmitter& tiles, size_t depth, llvm::Value* a_elements,
                   llvm::Value* b_elements);
@@ -95,9 +99,9 @@ class FunctionEmitter {
   llvm::Value* frame_;
   llvm::Value* thread_ = nullptr;
   bool in_parallel_ = false;
-  std::shared_ptr<const TileShape> tiles_;  // as they are set, but for inside of other products
-  std::vector<ir::VarRef> scope_;           // loop variables in scope
-  std::vector<ir::BufferRef> on_stack_;     // allocated in scope
+  std::shared_ptr<const analysis::TileSettings> tiles_;  // but for inside of other products
+  std::vector<ir::VarRef> scope_;                        // loop variables in scope
+  std::vector<ir::BufferRef> on_stack_;                  // allocated in scope
 };
 
 }  // namespace kiln::codegen

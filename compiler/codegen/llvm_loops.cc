@@ -7,6 +7,7 @@
 
 #include <llvm/IR/MDBuilder.h>
 
+#include "compiler/analysis/tile_settings.h"
 #include "compiler/codegen/llvm_function.h"
 #include "compiler/codegen/pace.h"
 #include "compiler/ir/build.h"
@@ -60,7 +61,16 @@ void FunctionEmitter::emit(const ir::For& loop) {
   }
   // Inside a parallel loop every core has work already.
   if (loop.loop_kind == ir::LoopKind::Parallel && !in_parallel_) return emit_parallel(loop);
+  const std::shared_ptr<const analysis::TileSettings> before = tiles_;
+  if (const auto others = other_tiles_of(loop)) {
+    tiles_ = others;
+    set_tiles(*others);
+  }
   emit_serial(loop, b_.getInt64(0), expr_.index(loop.extent), !extent);
+  if (tiles_ != before) {
+    tiles_ = before;
+    set_tiles(*before);
+  }
 }
 
 void FunctionEmitter::emit_serial(const ir::For& loop, Value* begin, Value* end,

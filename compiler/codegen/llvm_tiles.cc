@@ -11,7 +11,9 @@
 //
 // How many rows and bytes a tile has is set for all of them at once, which takes as long as ten
 // products of tiles and forgets what they hold. So a function sets it once, for the first product
-// that it comes to; others set it, and set it back.
+// that it comes to and those that there is room for beside it, which are what is left over at the
+// ends of axes. Others set it and set it back, around the outermost loop that has no more of the
+// first ones.
 #include "compiler/codegen/llvm_tiles.h"
 
 #include <algorithm>
@@ -25,16 +27,24 @@
 namespace kiln::codegen {
 
 using analysis::TileProduct;
+using analysis::TileSettings;
+using analysis::TileShape;
 using analysis::TileSteps;
 using llvm::Value;
 
 namespace {
 
-/// The first product of a function: not in parallel loops, which are functions of their own.
-class FirstProduct : public ir::Visitor {
+TileShape shape_of(const TileProduct& product) {
+  return TileShape::of(product.row_count, product.column_count, product.steps.back().extent);
+}
+
+/// The settings for a statement: products in parallel loops are of functions of their own.
+class Settings : public ir::Visitor {
  public:
-  explicit FirstProduct(bool in_parallel) : in_parallel_(in_parallel) {}
-  std::optional<TileShape> shape;
+  explicit Settings(bool in_parallel) : in_parallel_(in_parallel) {}
+  TileSettings found;
+  std::vector<TileShape> shapes;  // of all products
+  bool has_room = true;           // for all of them
 
  private:
   using Visitor::visit;
@@ -42,8 +52,10 @@ class FirstProduct : public ir::Visitor {
     if (in_parallel_ || loop.loop_kind != ir::LoopKind::Parallel) Visitor::visit(loop);
   }
   void visit(const ir::MultiplyTiles& node) override {
-    if (shape) return;
-    if (const auto product = analysis::tile_product(node)) shape = TileShape::of(*product);
+    const auto product = analysis::tile_product(node);
+    if (!product) return;
+    shapes.push_back(shape_of(*product));
+    has_room = found.add(shapes.back()) && has_room;
   }
   const bool in_parallel_;
 };
@@ -58,44 +70,26 @@ llvm::Intrinsic::ID product_of(DType a, DType b) {
 
 }  // namespace
 
-TileShape TileShape::of(const TileProduct& product) {
-  const int64_t groups = product.steps.back().extent;
-  const int64_t each = analysis::groups_at_once(groups);
-  return {product.row_count, product.column_count, each, groups % each};
-}
-
-TileSettings TileShape::settings() const {
+std::array<uint8_t, 64> tile_configuration(const TileSettings& settings) {
   constexpr size_t kRowBytes = 16;
   constexpr size_t kRows = 48;
-  constexpr int64_t kGroupBytes = 4;
-  TileSettings settings{};
-  settings[0] = 1;
-  const auto set = [&](int64_t tile, int64_t rows_of_tile, int64_t elements) {
-    settings[kRowBytes + 2 * static_cast<size_t>(tile)] =
-        static_cast<uint8_t>(elements * kGroupBytes);
-    settings[kRows + static_cast<size_t>(tile)] = static_cast<uint8_t>(rows_of_tile);
-  };
-  for (int64_t i = 0; i < row_tiles(); ++i) {
-    const int64_t tall = std::min(analysis::kTileRows, rows - i * analysis::kTileRows);
-    for (int64_t j = 0; j < column_tiles(); ++j) {
-      const int64_t wide = std::min(analysis::kTileColumns, columns - j * analysis::kTileColumns);
-      set(sums(i, j), tall, wide);
-      set(a(i, false), tall, groups);
-      set(b(j, false), groups, wide);
-      if (rest == 0) continue;
-      set(a(i, true), tall, rest);
-      set(b(j, true), rest, wide);
-    }
+  std::array<uint8_t, 64> configuration{};
+  configuration[0] = 1;
+  for (size_t i = 0; i < settings.tiles().size(); ++i) {
+    configuration[kRowBytes + 2 * i] = static_cast<uint8_t>(settings.tiles()[i].bytes);
+    configuration[kRows + i] = static_cast<uint8_t>(settings.tiles()[i].rows);
   }
-  return settings;
+  return configuration;
 }
 
-/// Emits one product, whose shape is set.
+/// Emits one product, in tiles that are set for it.
 class TileEmitter {
  public:
-  TileEmitter(llvm::IRBuilderBase& builder, ExprEmitter& expr, const TileProduct& product)
+  TileEmitter(llvm::IRBuilderBase& builder, ExprEmitter& expr, const TileProduct& product,
+              std::vector<int64_t> numbers)
       : product(product),
-        shape(TileShape::of(product)),
+        shape(shape_of(product)),
+        numbers_(std::move(numbers)),
         b_(builder),
         sums_(expr.address_of(product.sums->buffer, product.sums->indices[0])),
         a_(expr.address_of(product.a->buffer, product.a->indices[0])),
@@ -159,14 +153,14 @@ class TileEmitter {
   }
 
   /// From so many elements on, with so many from row to row.
-  void load(int64_t tile, Value* base, int64_t elements, int64_t row) const {
+  void load(size_t tile, Value* base, int64_t elements, int64_t row) const {
     b_.CreateIntrinsic(
         llvm::Intrinsic::x86_tileloadd64, {},
         {number(tile), at(base, elements * element_bytes_), bytes(row * element_bytes_)});
   }
 
   Value* sums_row() const { return bytes(product.sums_row * size_of(DType::Int32)); }
-  Value* number(int64_t tile) const { return b_.getInt8(static_cast<uint8_t>(tile)); }
+  Value* number(size_t tile) const { return b_.getInt8(static_cast<uint8_t>(numbers_[tile])); }
   Value* bytes(int64_t count) const { return b_.getInt64(static_cast<uint64_t>(count)); }
   Value* at(Value* base, int64_t count) const {
     return b_.CreateInBoundsGEP(b_.getInt8Ty(), base, bytes(count));
@@ -176,6 +170,7 @@ class TileEmitter {
                                 b_.CreateMul(elements, bytes(element_bytes_), "", true, true));
   }
 
+  const std::vector<int64_t> numbers_;
   llvm::IRBuilderBase& b_;
   Value* const sums_;
   Value* const a_;
@@ -183,13 +178,24 @@ class TileEmitter {
   const int64_t element_bytes_;
 };
 
-/// The settings for the first product of the function, before anything of it runs.
+/// The settings for the products of the function, before anything of it runs.
 void FunctionEmitter::begin_tiles(const ir::Stmt& body) {
-  FirstProduct first(in_parallel_);
-  first(body);
-  if (!first.shape) return;
-  tiles_ = std::make_shared<const TileShape>(*first.shape);
+  Settings settings(in_parallel_);
+  settings(body);
+  if (settings.found.tiles().empty()) return;
+  tiles_ = std::make_shared<const TileSettings>(settings.found);
   set_tiles(*tiles_);
+}
+
+/// Settings that a loop needs and there are not; none where those of each product are for itself.
+std::shared_ptr<const TileSettings> FunctionEmitter::other_tiles_of(const ir::For& loop) const {
+  if (!tiles_) return nullptr;
+  Settings settings(in_parallel_);
+  settings(loop.body);
+  const bool needs_others = std::ranges::any_of(
+      settings.shapes, [&](const TileShape& shape) { return !tiles_->numbers(shape); });
+  if (!needs_others || !settings.has_room) return nullptr;
+  return std::make_shared<const TileSettings>(settings.found);
 }
 
 /// Whoever runs on this core next has no tiles to keep.
@@ -197,13 +203,13 @@ void FunctionEmitter::end_tiles() {
   if (tiles_) b_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
 }
 
-void FunctionEmitter::set_tiles(const TileShape& shape) {
-  const TileSettings settings = shape.settings();
+void FunctionEmitter::set_tiles(const TileSettings& settings) {
+  const std::array<uint8_t, 64> configuration = tile_configuration(settings);
   llvm::Constant* const bytes =
-      llvm::ConstantDataArray::get(b_.getContext(), llvm::ArrayRef<uint8_t>(settings));
+      llvm::ConstantDataArray::get(b_.getContext(), llvm::ArrayRef<uint8_t>(configuration));
   auto* const memory = new llvm::GlobalVariable(shared_.module, bytes->getType(), true,
                                                 llvm::GlobalValue::PrivateLinkage, bytes, "tiles");
-  memory->setAlignment(llvm::Align(settings.size()));
+  memory->setAlignment(llvm::Align(configuration.size()));
   b_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
 }
 
@@ -215,9 +221,16 @@ void FunctionEmitter::emit(const ir::MultiplyTiles& node) {
     expr_.bind(loop->var, b_.getInt64(0), true);
   for (const TileSteps& steps : product.steps)
     expr_.bind(steps.loop->var, b_.getInt64(0), true);
-  const TileEmitter tiles(b_, expr_, product);
-  const bool is_other = !tiles_ || *tiles_ != tiles.shape;
-  if (is_other) set_tiles(tiles.shape);
+  std::optional<std::vector<int64_t>> numbers;
+  if (tiles_) numbers = tiles_->numbers(shape_of(product));
+  const bool is_other = !numbers;
+  if (is_other) {
+    TileSettings own;
+    own.add(shape_of(product));
+    set_tiles(own);
+    numbers = own.numbers(shape_of(product));
+  }
+  const TileEmitter tiles(b_, expr_, product, *std::move(numbers));
   tiles.begin(product.begins_with_zero);
   emit_steps(tiles, 0, b_.getInt64(0), b_.getInt64(0));
   tiles.end();

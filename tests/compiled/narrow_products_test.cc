@@ -152,13 +152,21 @@ TEST(NarrowProducts, OfWordsWrapAsSumsOfIntegersDo) {
   EXPECT_EQ(difference(actual, expected, {}), "");
 }
 
-/// The assembly of a product of matrices for a CPU, as it is chosen.
+/// The assembly of a kernel for a CPU, as it is chosen where it has no schedule.
+std::string assembly_of(const std::string& kernel, const std::string& cpu,
+                        const CompileOptions& options = {}) {
+  const language::TextKernel text = kernel_of(kernel);
+  const Target target{TargetKind::Llvm, cpu};
+  const language::Schedule schedule =
+      text.schedules.empty() ? chosen(text.kernel, target, options) : text.schedules.front().second;
+  return source_of(text.kernel, schedule, target, options, "asm");
+}
+
+/// Of a product of matrices.
 std::string assembly(std::string_view types, const std::string& cpu, bool strict = false) {
-  const language::TextKernel text = kernel_of(product(types, kPlain, 256, 256, 256));
   CompileOptions options;
   options.strict = strict;
-  const Target target{TargetKind::Llvm, cpu};
-  return source_of(text.kernel, chosen(text.kernel, target, options), target, options, "asm");
+  return assembly_of(product(types, kPlain, 256, 256, 256), cpu, options);
 }
 
 bool contains(const std::string& text, std::string_view part) {
@@ -201,12 +209,54 @@ TEST(NarrowProducts, OfTilesAreRightAtTheirEnds) {
   Random random(kSeed);
   for (const auto& [rows, steps, columns] :
        {std::tuple(32, 64, 32), std::tuple(64, 404, 96), std::tuple(40, 404, 41),
-        std::tuple(17, 1000, 49), std::tuple(2, 100, 33), std::tuple(150, 70, 16)}) {
+        std::tuple(17, 1000, 49), std::tuple(2, 100, 33), std::tuple(150, 70, 16),
+        std::tuple(100, 60, 112), std::tuple(100, 60, 104), std::tuple(77, 33, 200)}) {
     for (const std::string_view types : {"int8 int8", "uint8 int8", "bfloat16 bfloat16"}) {
       expect_right(product(types, kLayouts[random.below(4)], rows, steps, columns), random,
                    host_cpu());
     }
   }
+}
+
+int64_t count(const std::string& text, std::string_view part) {
+  int64_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+/// 64 rows in tiles of 32, and so many columns in tiles of 32; `order` of the loops over tiles.
+std::string in_tiles(int columns, std::string_view order) {
+  std::string text = product("int8 int8", kPlain, 64, 64, columns);
+  text.pop_back();
+  return text + fmt::format(R"(schedule cpu {{
+    split(C.i, factor=32) split(C.j, factor=32) split(C.k, factor=4)
+    reorder({}, C.k.outer, C.i.inner, C.j.inner, C.k.inner)
+    cache_read(B, global, C, C.j.outer, C.k.outer, C.j.inner, C.k.inner)
+    vectorize(C.j.inner) unroll(C.i.inner) vectorize(B.global.j.inner) unroll(B.global.k.inner)
+  }} }})",
+                            order);
+}
+
+// Tiles of 16 columns are among those of 32; those of 8 have no room beside them.
+TEST(NarrowProducts, SetTheTilesOnceWhereThoseAtTheEndsFit) {
+  const std::string rows_first = "C.i.outer, C.j.outer";
+  EXPECT_EQ(count(assembly_of(in_tiles(64, rows_first), "sapphirerapids"), "ldtilecfg"), 1);
+  EXPECT_EQ(count(assembly_of(in_tiles(80, rows_first), "sapphirerapids"), "ldtilecfg"), 1);
+  EXPECT_EQ(count(assembly_of(in_tiles(72, rows_first), "sapphirerapids"), "ldtilecfg"), 3);
+}
+
+// The last columns, and in their loop all rows: tiles are set before it.
+TEST(NarrowProducts, SetTheTilesAroundTheLoopsThatNeedOthers) {
+  const auto code = [](std::string_view order) {
+    return assembly_of(in_tiles(72, order), "sapphirerapids");
+  };
+  const auto sets_in_loop = [](const std::string& text) {
+    const size_t others = text.find("ldtilecfg", text.find("ldtilecfg") + 1);
+    return text.find("tilezero", others) < text.find("\n.LBB", others);
+  };
+  EXPECT_TRUE(sets_in_loop(code("C.i.outer, C.j.outer")));
+  EXPECT_FALSE(sets_in_loop(code("C.j.outer, C.i.outer")));
 }
 
 TEST(NarrowProducts, OfCpusWithoutAreOfPairs) {
