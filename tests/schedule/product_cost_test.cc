@@ -76,6 +76,55 @@ TEST(ProductCost, GathersColumnsThatAreApartForEachTileOfRows) {
   EXPECT_GT(in_place(product, {8, 32}, machine).core, 4 * together);
 }
 
+// Neighbouring rows are 18 floats apart: each element of a step is in a line of its own.
+TEST(ProductCost, CopiesRowsOfWhichALineHasOneElement) {
+  const Machine machine = machine_of("sapphirerapids");
+  Product product = product_of(96, 427, 115, machine);
+  product.batch = product.panel_batch = product.row_batch = 18;
+  product.are_rows_apart = true;
+  product.row_distance = 96 * 18 * 4;
+  const auto copies_rows = [&](double neighbour) {
+    product.row_neighbour = neighbour;
+    const PlanLimits limits{.may_copy_rows = true};
+    return cheapest_plan(product, Panels::AllInAdvance, limits, machine).plan.copies_rows;
+  };
+  EXPECT_FALSE(copies_rows(4));
+  EXPECT_TRUE(copies_rows(18 * 4));
+}
+
+/// Bytes of rows and columns in groups of four, for a matrix unit.
+Product unit_product_of(int64_t rows, int64_t steps, int64_t columns, const Machine& machine) {
+  Product product = product_of(rows, steps / 4, columns, machine);
+  product.group_products = 4;
+  product.unit = UnitSteps{.groups = steps / 4};
+  return product;
+}
+
+// A copy for few rows takes as long as what reads it: of each step a piece that is as wide as the
+// panels that are copied together.
+TEST(ProductCost, CopiesPanelsOfFewRowsTogether) {
+  const Machine machine = machine_of("sapphirerapids");
+  const Product product = unit_product_of(16, 2560, 7592, machine);
+  const auto of_panels = [&](int64_t at_once) {
+    const ProductPlan plan{.panels = Panels::Packed, .tile = {16, 48}, .at_once = at_once};
+    return product_cycles(product, plan, machine).all;
+  };
+  EXPECT_LT(of_panels(4), 0.95 * of_panels(1));
+}
+
+// Eight columns are left over, whose tiles have no room beside those of 32: with rows outside they
+// are set for each tile of rows, with columns outside once.
+TEST(ProductCost, SetsTilesForWhatIsLeftOver) {
+  const Machine machine = machine_of("sapphirerapids");
+  const auto core = [&](int64_t columns, bool columns_first) {
+    const ProductPlan plan{
+        .panels = Panels::AllInAdvance, .tile = {32, 32}, .columns_first = columns_first};
+    return product_cycles(unit_product_of(1600, 64, columns, machine), plan, machine).core;
+  };
+  EXPECT_GT(core(104, false), core(104, true) + 48 * kSettingCycles);
+  EXPECT_LT(core(112, false), core(104, false) - 45 * kSettingCycles);
+}
+
 TEST(ProductCost, CountsWhatCoresLeaveToOneOfThem) {
   const Machine machine = machine_of("znver5");
   Product product = product_of(96, 512, 96, machine);

@@ -10,7 +10,7 @@ namespace kiln::autoschedule {
 namespace {
 
 std::pair<int64_t, int64_t> best(int64_t rows, int64_t columns, const UnitSteps& steps) {
-  const TileShape tile = best_unit_tile(rows, columns, steps);
+  const TileShape tile = best_unit_tiles(rows, columns, steps).front();
   return {tile.rows, tile.lanes};
 }
 
@@ -29,12 +29,24 @@ TEST(UnitTiles, HaveRoomForStepsThatAreLeftOver) {
   for (int64_t rows = 2; rows < 80; ++rows) {
     for (const int64_t columns : {5, 16, 33, 48, 49, 100}) {
       for (const UnitSteps& steps : {UnitSteps{101, 1}, UnitSteps{18, 9}, UnitSteps{16, 9}}) {
-        const TileShape tile = best_unit_tile(rows, columns, steps);
-        EXPECT_TRUE(analysis::tiles_have_room(tile.rows, tile.lanes, steps.groups))
-            << rows << " x " << columns << ", " << steps.groups << " groups";
+        for (const TileShape& tile : best_unit_tiles(rows, columns, steps))
+          EXPECT_TRUE(analysis::tiles_have_room(tile.rows, tile.lanes, steps.groups))
+              << rows << " x " << columns << ", " << steps.groups << " groups";
       }
     }
   }
+}
+
+// Of 48 steps a product is a step of tiles: to set them for eight columns takes longer than twice
+// as many tiles.
+TEST(UnitTiles, AreSuchThatWhatIsLeftOverHasRoom) {
+  const UnitSteps steps{.groups = 12};
+  EXPECT_EQ(best(2848, 112, steps), std::pair(32L, 32L));
+  const TileShape tile = best_unit_tiles(2848, 104, steps).front();
+  EXPECT_FALSE(other_settings(2848, 104, tile, steps).columns);
+  EXPECT_TRUE(other_settings(2848, 104, {32, 32}, steps).columns);
+  EXPECT_FALSE(other_settings(2848, 104, {32, 32}, steps).rows);
+  EXPECT_TRUE(other_settings(2840, 104, {32, 32}, steps).rows);
 }
 
 // 1597 bytes are 399 groups of four and one step for vectors: 400 groups would be whole tiles, of

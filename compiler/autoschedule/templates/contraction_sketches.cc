@@ -78,15 +78,11 @@ class Sketches {
         in_order && lies_along(graph_, *tiling_.contraction.column_factor, tiling_.panel_batch);
     if (tiling_.group.products > 1 || (may_copy && !is_for_all))
       add(Panels::Packed, may_copy_rows());
-    std::ranges::stable_sort(sketches, {}, [](const auto& pair) { return pair.first; });
-    std::vector<Sketch> sorted;
-    for (auto& [cycles, sketch] : sketches)
-      sorted.push_back(std::move(sketch));
-    return sorted;
+    return cheapest_first(std::move(sketches));
   }
 
   std::vector<Sketch> unit_tiles(const Chooser& chooser, bool may_copy_all, bool parallel) const {
-    return unit_tile_sketches(chooser, tiling_, numbers_, may_copy_all, parallel);
+    return unit_tile_sketches(chooser, tiling_, numbers_, product_, may_copy_all, parallel);
   }
 
   /// Whether there are rows enough to read columns that are transposed for them.
@@ -137,6 +133,9 @@ class Sketches {
     product.group_products = static_cast<double>(tiling_.group.products);
     product.column_distance = static_cast<double>(step_distance(columns)) * product.column_bytes;
     product.row_distance = static_cast<double>(step_distance(rows)) * product.row_bytes;
+    product.row_neighbour =
+        product.row_bytes *
+        static_cast<double>(distance_along(graph_, rows, tiling_.contraction.row).value_or(0));
     product.are_columns_apart = !is_contiguous_in(graph_, columns, tiling_.contraction.column);
     product.turns_columns = turns_panels(graph_, tiling_, tiling_.register_lanes);
     product.are_rows_apart = !rows_lie_along_sum();

@@ -81,9 +81,29 @@ double tile_of(const TiledProduct& tiled, const Machine& machine, int64_t column
          tiled.steps * beside_step(tiled, machine, static_cast<double>(columns));
 }
 
+/// How often the tiles of a matrix unit are set for what is left over of an axis: around the
+/// outermost loop that has nothing else.
+double settings_of(const TiledProduct& tiled) {
+  const ContractionSize& size = tiled.product.size;
+  const ProductPlan& plan = tiled.plan;
+  const OtherSettings others =
+      other_settings(size.rows, size.columns, plan.tile, *tiled.product.unit);
+  const double at_once =
+      plan.panels == Panels::Packed && !plan.columns_first ? static_cast<double>(plan.at_once) : 1;
+  const bool rows_pass = plan.panels == Panels::Packed || plan.columns_first;
+  const double blocks = rows_pass ? ceil_div(tiled.column_tiles.count, at_once) : 1;
+  const bool is_alone = rows_pass && std::fmod(tiled.column_tiles.count - 1, at_once) == 0;
+  return (others.columns ? (is_alone ? 1 : tiled.row_tiles.count) : 0) + (others.rows ? blocks : 0);
+}
+
 /// Multiply-adds, loads and the ends of loops.
 double core_of(const TiledProduct& tiled, const Machine& machine) {
   const ContractionSize& size = tiled.product.size;
+  if (tiled.product.unit) {
+    const UnitSteps& steps = *tiled.product.unit;
+    return tiled.batch * (unit_product_cycles(size.rows, size.columns, tiled.plan.tile, steps) +
+                          kSettingCycles * settings_of(tiled));
+  }
   const double full = std::floor(tiled.columns / tiled.tile_columns);
   const int64_t rest = size.columns % tiled.plan.tile.lanes;
   double across = full * tile_of(tiled, machine, static_cast<int64_t>(tiled.tile_columns));

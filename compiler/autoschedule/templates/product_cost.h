@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/autoschedule/templates/tile_cost.h"
+#include "compiler/autoschedule/templates/unit_tile_cost.h"
 
 namespace kiln::autoschedule {
 
@@ -28,12 +29,14 @@ struct Product {
   double group_products = 1;  // that are a step
   double column_distance = 0;
   double row_distance = 0;
+  double row_neighbour = 0;        // from a row to the next one, where steps are apart
   bool are_columns_apart = false;  // a vector of them is gathered
   bool turns_columns = false;      // but in copies, of which whole vectors are turned in registers
   bool are_rows_apart = false;     // steps are: a tile takes a piece of a line for each
   bool is_widened = false;         // factors are converted to the type of the sums
   double loop_cycles = 0;          // of another loop that cores share
   bool shares_rows = false;        // tiles of rows are what cores share, of a single product
+  std::optional<UnitSteps> unit = {};  // a matrix unit adds it up
 };
 
 /// A way to compute it.
@@ -64,6 +67,7 @@ ProductCycles product_cycles(const Product& product, const ProductPlan& plan,
 /// What a plan may do.
 struct PlanLimits {
   bool may_copy_rows = false;
+  bool must_copy_rows = false;
   bool may_cut_steps = false;          // copy some of the steps at a time
   std::optional<TileShape> tile = {};  // no other
 };

@@ -2,6 +2,7 @@
 // that goes with where the columns are.
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "compiler/autoschedule/templates/product_cost.h"
@@ -14,6 +15,7 @@ constexpr size_t kShapes = 12;
 // Registers for a vector of each panel's columns, and an element of a row.
 constexpr int64_t kBesideSums = 4;
 constexpr int64_t kAtOnce[] = {1, 2, 3, 4, 6, 8};
+constexpr int64_t kUnitTilesAtOnce[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr int64_t kRowTiles[] = {1, 4, 8, 16, 32};
 constexpr int64_t kMostRowTiles = 16;
 // With more rows, sums that come and go cost more than panels from L2: a product of 1024 had 120 to
@@ -24,6 +26,7 @@ constexpr int64_t kBlockWork = 1024 * 1024;
 
 std::vector<TileShape> shapes_of(const Product& product, Panels panels, const PlanLimits& limits) {
   if (limits.tile) return {*limits.tile};
+  if (product.unit) return best_unit_tiles(product.size.rows, product.size.columns, *product.unit);
   ContractionSize size = product.size;
   // Panels in L2 need nothing loaded ahead.
   if (panels == Panels::Packed) size.most_sums = size.registers - kBesideSums;
@@ -55,6 +58,7 @@ std::vector<ProductPlan> plans_with(const Product& product, Panels panels, const
   std::vector<ProductPlan> plans;
   const ProductPlan plain{.panels = panels, .tile = tile};
   const auto add = [&](ProductPlan plan) {
+    plan.copies_rows = limits.must_copy_rows;
     plans.push_back(plan);
     plan.copies_rows = true;
     const bool has_blocks = panels == Panels::InPlace && plan.row_tiles > 1;
@@ -63,7 +67,8 @@ std::vector<ProductPlan> plans_with(const Product& product, Panels panels, const
   const int64_t row_tiles = ceil_div(product.size.rows, tile.rows);
   switch (panels) {
     case Panels::Packed:
-      for (const int64_t at_once : kAtOnce) {
+      for (const int64_t at_once : product.unit ? std::span<const int64_t>(kUnitTilesAtOnce)
+                                                : std::span<const int64_t>(kAtOnce)) {
         if (at_once > 1 && (at_once > ceil_div(product.size.columns, tile.lanes) ||
                             !has_tasks(product, product.size.columns, at_once * tile.lanes)))
           break;

@@ -32,6 +32,14 @@ bool Sketch::has(std::span<const int64_t> values) const {
   return true;
 }
 
+std::vector<Sketch> cheapest_first(std::vector<std::pair<double, Sketch>> sketches) {
+  std::ranges::stable_sort(sketches, {}, [](const auto& pair) { return pair.first; });
+  std::vector<Sketch> sorted;
+  for (auto& [cycles, sketch] : sketches)
+    sorted.push_back(std::move(sketch));
+  return sorted;
+}
+
 Candidate preferred(std::span<const StageSketches> space) {
   Candidate candidate;
   for (const StageSketches& stage : space)

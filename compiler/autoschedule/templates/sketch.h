@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/autoschedule/templates/step_writer.h"
@@ -42,6 +43,9 @@ struct Sketch {
   /// Whether each value is one that its parameter may have.
   bool has(std::span<const int64_t> values) const;
 };
+
+/// Each with its cycles: the cheapest first, and of equal ones that which was first.
+std::vector<Sketch> cheapest_first(std::vector<std::pair<double, Sketch>> sketches);
 
 /// The sketches of a root stage, the one that is taken unmeasured first.
 struct StageSketches {

@@ -23,8 +23,10 @@ FactorTiles rows_of(const TiledProduct& tiled) {
     tiles.bytes = tiled.steps * tiled.tile_rows * product.row_bytes;
   } else {
     tiles.distance = product.row_distance;
-    tiles.piece = tiled.tile_rows * product.row_bytes;
-    tiles.bytes = tiled.steps * ceil_div(tiles.piece, kLineBytes) * kLineBytes;
+    const double spread = tiled.tile_rows * std::max(product.row_neighbour, product.row_bytes);
+    const double lines = std::min(ceil_div(spread, kLineBytes), tiled.tile_rows);
+    tiles.piece = std::min(spread, lines * kLineBytes);
+    tiles.bytes = tiled.steps * lines * kLineBytes;
   }
   return tiles;
 }
@@ -81,8 +83,11 @@ class Fetches {
 
   Transfers all() {
     store_sums();
-    transfers_.first(tiled_.steps * tiled_.rows * product_.row_bytes *
-                     static_cast<double>(product_.row_batch));
+    // Of rows that lie apart each product takes a line for each element, a copy all that is in it.
+    const bool is_scattered = product_.row_neighbour >= kLineBytes && !plan_.copies_rows;
+    transfers_.first(
+        (is_scattered ? rows_.all() : tiled_.steps * tiled_.rows * product_.row_bytes) *
+        static_cast<double>(product_.row_batch));
     first_columns();
     if (plan_.panels == Panels::Packed) {
       pass_blocks();
@@ -163,12 +168,19 @@ class Fetches {
       return transfers_.pieces_again(pieces, tiled_.touched, columns_.distance, columns_.piece);
     }
     transfers_.first(factors * tiled_.steps * tiled_.columns * product_.column_bytes);
-    // A copy that is read once waits for what it copies as its reader would.
-    const bool is_read_once = product_.size.rows <= product_.size.most_rows &&
-                              !product_.are_columns_apart && product_.group_products == 1;
-    if (is_read_once)
-      transfers_.pieces_again(pieces, tiled_.touched, product_.column_distance,
-                              tiled_.tile_columns * product_.column_bytes);
+    // A copy waits for what it copies as its reader would: those that are read once, and those in
+    // groups, whose products are pieces by themselves. Panels that are copied together are a piece.
+    const bool is_group = product_.group_products > 1;
+    const bool is_read_once = product_.size.rows <= product_.size.most_rows;
+    if (!product_.are_columns_apart && (is_group || is_read_once)) {
+      const double together =
+          is_group && plan_.panels == Panels::Packed ? static_cast<double>(plan_.at_once) : 1;
+      const double blocks = factors * ceil_div(columns_.count, together);
+      transfers_.pieces_again(
+          blocks * tiled_.steps * product_.group_products, tiled_.touched,
+          product_.column_distance / product_.group_products,
+          together * tiled_.tile_columns * product_.column_bytes / product_.group_products);
+    }
     // A copy of all is written, and comes back when all of it is there.
     const double copied = factors * columns_.all();
     if (plan_.panels == Panels::AllInAdvance) transfers_.again(2 * copied, copied);
