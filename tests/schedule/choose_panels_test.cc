@@ -172,6 +172,23 @@ TEST(ChoosePanels, CopiesEachPanelBeforeFewRowsReadIt) {
   EXPECT_FALSE(has(rows_by_columns(33, 777, 1009), "split(C.k"));
 }
 
+/// Sums of four vectors wait half of the time for the one before: two rows side by side do not; an
+/// extreme takes two instructions. Cores have rows of their own.
+TEST(ChoosePanels, ReducesSoManyRowsAtOnceThatNothingWaits) {
+  const auto steps = [](std::string_view reducer, int rows, int columns) {
+    return steps_of(
+        fmt::format("kernel k(X: float32[{0}, {1}]) -> (S: float32[{0}]) {{\n"
+                    "  S[i] = {2}[k < {1}](X[i, k])\n"
+                    "}}\n",
+                    rows, columns, reducer));
+  };
+  EXPECT_TRUE(has(steps("sum", 256, 1024), "split(S.i, factor=2)")) << steps("sum", 256, 1024);
+  EXPECT_TRUE(has(steps("sum", 1024, 256), "split(S.i, factor=4)")) << steps("sum", 1024, 256);
+  EXPECT_TRUE(has(steps("max", 256, 1024), "split(S.i, factor=4)")) << steps("max", 256, 1024);
+  EXPECT_FALSE(has(steps("max", 250, 1024), "split(S.i")) << "a rest of rows has code of its own";
+  EXPECT_TRUE(has(steps("max", 8, 131072), "split(S.i, factor=2)")) << steps("max", 8, 131072);
+}
+
 /// A copy would be read once. A core that adds one vector a cycle is busy until the next comes.
 TEST(ChoosePanels, ReadsALargeFactorOnceWhereItIs) {
   EXPECT_EQ(rows_by_columns(10, 784, 1000),

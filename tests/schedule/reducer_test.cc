@@ -267,9 +267,15 @@ TEST(Reducer, KeepsItsOrderInAutomaticSchedules) {
         reducer);
   };
   EXPECT_EQ(chosen_for(row_reduction("logsum")), "schedule cpu {\n  parallel(C.i)\n}\n");
-  EXPECT_EQ(
-      chosen_for(row_reduction("sum")),
-      "schedule cpu {\n  split(C.k, factor=64)\n  vectorize(C.k.inner)\n  parallel(C.i)\n}\n");
+  EXPECT_EQ(chosen_for(row_reduction("sum")), R"(schedule cpu {
+  split(C.k, factor=64)
+  split(C.i, factor=2)
+  reorder(C.i.outer, C.k.outer, C.i.inner, C.k.inner)
+  unroll(C.i.inner)
+  vectorize(C.k.inner)
+  parallel(C.i.outer)
+}
+)");
   // Along the columns, each lane keeps an order of its own.
   EXPECT_EQ(chosen_for("kernel k(A: float32[512, 512]) -> (C: float32[512]) {\n"
                        "  reducer logsum(a: float32, b) = log(exp(a) + exp(b)) identity -inf\n"

@@ -148,6 +148,24 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   return vectors;
 }
 
+/// Rows side by side, of so many, with which a core loads all the time while a vector of sums waits
+/// for the one before. An extreme of floats takes a second instruction, for what is no number.
+int64_t rows_that_hide_additions(const Chooser& chooser, StageId id, int64_t lanes, int64_t rows) {
+  const Machine& machine = chooser.machine;
+  const Stage& stage = chooser.graph[id];
+  const auto* reduce = ir::as<ir::Reduce>(stage.bodies[0]);
+  if (reduce == nullptr || ir::as<ir::TensorRead>(reduce->sources[0]) == nullptr) return 1;
+  const bool is_sum = reduce->how.combiner == language::Combiner::Sum;
+  const double chain = machine.latency * (is_float(stage.types[0]) && !is_sum ? 2 : 1);
+  const double loads = static_cast<double>(lanes * size_of(stage.types[0])) /
+                       static_cast<double>(machine.vectors.bytes) / machine.loads;
+  int64_t at_once = 1;
+  while (at_once < kRowsAtOnce && 2 * at_once <= rows &&
+         static_cast<double>(at_once) * loads < chain)
+    at_once *= 2;
+  return at_once;
+}
+
 void write_reduction(const StageGraph& graph, StageId id,
                      const std::optional<ReductionVectors>& vectors, StepWriter& steps,
                      const Values& values) {
@@ -214,10 +232,12 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     const int64_t steps = constant_extent(graph, vectors->axis).value_or(1);
     const int64_t rows = constant_extent(graph, columns_of(graph[id]).back()).value_or(1);
     const bool is_full = steps % vectors->lanes == 0 && rows % kMostRowsAtOnce == 0;
-    const bool gains = rows >= kManyIterations && exceeds_caches(chooser, id);
+    const bool is_far = rows >= kManyIterations && exceeds_caches(chooser, id);
     if (is_full) {
+      const int64_t tasks = may_be_parallel && is_large(graph, id) ? chooser.machine.cores : 1;
+      const int64_t near = rows_that_hide_additions(chooser, id, vectors->lanes, rows / tasks);
       sketch.parameters.push_back(
-          {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, gains ? kRowsAtOnce : 1});
+          {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, is_far ? kRowsAtOnce : near});
     }
   }
   if (!columns_of(graph[id]).empty()) {
