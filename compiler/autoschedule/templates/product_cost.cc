@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "compiler/autoschedule/templates/tiled_product.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -159,7 +160,10 @@ double share_of(const TiledProduct& tiled) {
   if (plan.panels == Panels::Packed) return share_of(tiled.columns, columns, tiled.batch, cores);
   if (!product.shares_rows) return 1;
   if (plan.columns_first) return share_of(tiled.columns, tiled.tile_columns, 1, cores);
-  return share_of(tiled.rows, static_cast<double>(plan.row_tiles) * tiled.tile_rows, 1, cores);
+  // Many cores share the tiles of columns of each block of rows, too.
+  const bool shares_columns = plan.panels == Panels::AllInAdvance && cores > kFewCores;
+  return share_of(tiled.rows, static_cast<double>(plan.row_tiles) * tiled.tile_rows,
+                  shares_columns ? tiled.column_tiles.count : 1, cores);
 }
 
 }  // namespace
