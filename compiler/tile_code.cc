@@ -4,26 +4,23 @@
 #include "compiler/tile_code.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/kernel_json.h"
 #include "compiler/codegen/main_loop.h"
 #include "compiler/codegen/tileiras.h"
-#include "compiler/ir/gpu_arch.h"
-#include "compiler/predict/predict_gpu.h"
-#include "compiler/predict/predict_tiles.h"
-#include "compiler/tile/attention.h"
 #include "compiler/tile/bytecode.h"
 #include "compiler/tile/contraction.h"
-#include "compiler/tile/contraction_form.h"
 #include "compiler/tile/form_error.h"
 #include "compiler/tile/text.h"
+#include "compiler/tile_gain.h"
+#include "compiler/tile_ways.h"
+#include "runtime/core/arguments.h"
 #include "runtime/core/error.h"
 #include "runtime/core/gpu_name.h"
 
@@ -32,153 +29,16 @@ namespace {
 
 using tile::refuse_form;
 
-/// The tensor cores' sums of integers stop at the largest int32, where those of the definition
-/// wrap.
-void require_sums_in_range(const tile::Program& program) {
-  const auto is_loop = [](const tile::Instruction& each) {
-    return std::holds_alternative<tile::For>(each.what);
-  };
-  const auto loop = std::ranges::find_if(program.body, is_loop);
-  KILN_CHECK(loop != program.body.end());
-  if (is_float(program.values[loop->results[0]].element)) return;
-  double terms = 1;
-  for (const tile::AxisId axis : std::get<tile::For>(loop->what).axes) {
-    const tile::Extent& sum = program.axes[axis].extent;
-    const int64_t count = sum.size >= 0 ? std::numeric_limits<int64_t>::max() : sum.constant;
-    terms *= static_cast<double>(count);
-  }
-  constexpr int64_t kMostProduct = 255 * 255;
-  constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / kMostProduct;
-  if (terms > kMostTerms)
-    refuse_form("its sums in int32 may have more than {} terms, and could be too large",
-                kMostTerms);
-}
+/// The code of a way, of which one of its blocks is taken.
+struct Part {
+  TileWay way;
+  SizeExpr where;                                  // rows are as it wants them, and it pays
+  size_t taken = 0;                                // of way.tiled
+  std::vector<codegen::CubinKernel> kernels = {};  // in the order of launches
+  int64_t spilled = 0;                             // bytes of a thread, as far as they matter
 
-/// "convolution of 16-bit floats"
-std::string kind_of(const tile::Program& program) {
-  std::string_view kind = "product";
-  for (const tile::Instruction& each : program.body) {
-    const auto* loop = std::get_if<tile::For>(&each.what);
-    if (loop == nullptr) continue;
-    for (const tile::Instruction& inner : loop->body) {
-      if (std::holds_alternative<tile::Window>(inner.what)) kind = "convolution";
-      const auto* mma = std::get_if<tile::Mma>(&inner.what);
-      if (mma == nullptr) continue;
-      if (mma->in_tf32) return fmt::format("{} in tf32", kind);
-      const DType type = program.values[inner.operands[0]].element;
-      return fmt::format("{} of {}-bit {}", kind, 8 * size_of(type),
-                         is_float(type) ? "floats" : "integers");
-    }
-  }
-  KILN_CHECK(false);
-}
-
-/// Whether what the one product of a loop multiplies is computed on its way.
-bool computes_factors(const tile::Program& program) {
-  for (const tile::Instruction& each : program.body) {
-    const auto* loop = std::get_if<tile::For>(&each.what);
-    if (loop == nullptr) continue;
-    const auto is_product = [](const tile::Instruction& inner) {
-      return std::holds_alternative<tile::Mma>(inner.what);
-    };
-    const auto is_computed = [](const tile::Instruction& inner) {
-      return std::holds_alternative<tile::Apply>(inner.what) ||
-             std::holds_alternative<tile::Cast>(inner.what);
-    };
-    if (std::ranges::count_if(loop->body, is_product) == 1 &&
-        std::ranges::any_of(loop->body, is_computed))
-      return true;
-  }
-  return false;
-}
-
-/// A kernel on tiles, by how many warps a block of its last program is run, and what it is.
-struct Tiled {
-  tile::Sequence sequence;
-  int warps = 0;
-  std::string what;
-  int64_t most_spilled = 0;  // bytes of a thread that are no worse than CUDA C
-};
-
-std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::string& arch) {
-  constexpr int64_t kMostSpilled = 256;  // CUDA C moves each score through memory four times
-  std::vector<Tiled> tiled;
-  for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
-    tiled.push_back({tile::alone(tile::attention(kernel, shape)), shape.warps,
-                     fmt::format("attention, whose scores are not stored: {} queries a block, {} "
-                                 "keys at once",
-                                 shape.queries, shape.keys),
-                     kMostSpilled});
-  }
-  return tiled;
-}
-
-std::string_view text_of_copies(const tile::ContractionForm& form) {
-  if (form.copies().empty()) return "";
-  return form.copies().size() == 1
-             ? ", from a copy of one factor whose rows tensor cores can read"
-             : ", from copies of both factors whose rows tensor cores can read";
-}
-
-/// Of a guess at what the call brings.
-double predicted_seconds(const tile::Sequence& sequence, const std::string& arch) {
-  constexpr int64_t kGuess = 4096;
-  const std::vector<int64_t> sizes(sequence.last().sizes.size(), kGuess);
-  return predict::predict_tiles(sequence, sizes, autoschedule::gpu_machine(arch)).seconds();
-}
-
-/// Its best blocks first.
-std::vector<Tiled> tiled_form(const tile::ContractionForm& form) {
-  constexpr size_t kMostTried = 2;
-  std::vector<Tiled> tiled;
-  for (const tile::BlockShape& shape : form.shapes()) {
-    if (tiled.size() == kMostTried) break;
-    tile::Sequence sequence = form.sequence(shape);
-    std::string what =
-        fmt::format("{}, in blocks of {} x {} with {} steps at once{}", kind_of(sequence.last()),
-                    shape.rows, shape.columns, shape.steps, text_of_copies(form));
-    tiled.push_back({std::move(sequence), shape.warps, std::move(what)});
-  }
-  return tiled;
-}
-
-/// In the form that is predicted to take less time, of those that rows are copied of without
-/// threads.
-std::vector<Tiled> tiled_product(const language::Kernel& kernel, const std::string& arch) {
-  if (std::ranges::count(tile::product_architectures(), arch) == 0)
-    refuse_form("Tile IR is used for {}, not for {}",
-                fmt::join(tile::product_architectures(), ", "), arch);
-  std::vector<Tiled> chosen;
-  double least = std::numeric_limits<double>::infinity();
-  std::string why;
-  for (const tile::ContractionForm& form : tile::contraction_forms(kernel, arch)) {
-    try {
-      std::vector<Tiled> tiled = tiled_form(form);
-      why = tile::unaligned_rows(tiled[0].sequence.last());
-      if (!why.empty()) continue;
-      const double seconds = predicted_seconds(tiled[0].sequence, arch);
-      if (!chosen.empty() && seconds >= least) continue;
-      chosen = std::move(tiled);
-      least = seconds;
-    } catch (const Error& error) {
-      if (error.reason() != "TILE_FORM") throw;
-      why = error.message();
-    }
-  }
-  if (chosen.empty()) refuse_form("{}", why);
-  for (const Tiled& each : chosen)
-    require_sums_in_range(each.sequence.last());
-  return chosen;
-}
-
-std::vector<Tiled> candidates_of(const language::Kernel& kernel, const std::string& arch) {
-  return tile::is_attention(kernel) ? tiled_attention(kernel, arch) : tiled_product(kernel, arch);
-}
-
-struct Assembled {
-  std::string cubin;
-  std::vector<codegen::CubinKernel> kernels;  // in the order of launches
-  int64_t spilled = 0;                        // bytes of a thread, as far as they matter
+  const Tiled& tiled() const { return way.tiled[taken]; }
+  bool spills_too_much() const { return spilled > tiled().most_spilled; }
 };
 
 /// A few bytes that are stored and loaded once beside the main loop take no time.
@@ -188,23 +48,106 @@ int64_t spilled_by(const codegen::CubinKernel& kernel, const std::string& arch) 
   return kernel.stack_bytes <= kFewBytes && !is_in_loop ? 0 : kernel.stack_bytes;
 }
 
-Assembled assembled(const Tiled& tiled, const codegen::TileAssembler& assembler,
-                    const std::string& arch) {
-  const tile::Sequence& sequence = tiled.sequence;
-  if (const std::string why = tile::unaligned_rows(sequence.last()); !why.empty())
-    refuse_form("{}", why);
-  Assembled result;
-  result.cubin =
-      assembler.assemble(tile::bytecode(sequence, {.arch = arch, .warps = tiled.warps}), arch);
-  const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(result.cubin);
-  for (size_t i = 0; i < sequence.steps.size(); ++i) {
-    const auto kernel =
-        std::ranges::find(kernels, tile::entry_name(i), &codegen::CubinKernel::name);
-    if (kernel == kernels.end()) refuse_form("the code made of tiles is none");
-    result.kernels.push_back(*kernel);
+/// The cubin of all parts, whose kernels they get.
+std::string assemble(std::vector<Part>& parts, const codegen::TileAssembler& assembler,
+                     const std::string& arch) {
+  std::vector<tile::ModulePart> module;
+  for (const Part& part : parts)
+    module.push_back({&part.tiled().sequence, part.tiled().warps});
+  std::string cubin = assembler.assemble(tile::bytecode(module, arch), arch);
+  const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
+  size_t number = 0;
+  for (Part& part : parts) {
+    part.kernels.clear();
+    for (size_t i = 0; i < part.tiled().sequence.steps.size(); ++i) {
+      const auto kernel =
+          std::ranges::find(kernels, tile::entry_name(number++), &codegen::CubinKernel::name);
+      if (kernel == kernels.end()) refuse_form("the code made of tiles is none");
+      part.kernels.push_back(*kernel);
+    }
+    part.spilled = spilled_by(part.kernels.back(), arch);
   }
-  result.spilled = spilled_by(result.kernels.back(), arch);
-  return result;
+  return cubin;
+}
+
+/// With the blocks of each part that spill the least, those that are best of these.
+std::string best_code(std::vector<Part>& parts, const codegen::TileAssembler& assembler,
+                      const std::string& arch) {
+  std::string cubin = assemble(parts, assembler, arch);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t next = 1; parts[i].spilled > 0 && next < parts[i].way.tiled.size(); ++next) {
+      std::vector<Part> others = parts;
+      others[i].taken = next;
+      std::string other = assemble(others, assembler, arch);
+      if (others[i].spilled >= parts[i].spilled) continue;
+      parts = std::move(others);
+      cubin = std::move(other);
+    }
+  }
+  return cubin;
+}
+
+/// The ways that are predicted to pay, each with the calls that it is for.
+std::vector<Part> parts_of(const language::Kernel& kernel, const ir::Kernel& loops,
+                           const Target& target, const std::string& arch) {
+  const SizeExpr never = SizeExpr::constant(0);
+  std::vector<Part> parts;
+  for (TileWay& way : tile_ways(kernel, arch)) {
+    const SizeExpr pays = where_tiles_pay(way.sequence(), loops, target.arch);
+    if (pays == never) continue;
+    SizeExpr where = SizeExpr::both(tile::has_even_rows(way.sequence()), pays);
+    parts.push_back({std::move(way), std::move(where)});
+  }
+  if (parts.empty()) refuse_form("its CUDA C is predicted to take less time than code on tiles");
+  return parts;
+}
+
+/// Gives the launches of all parts to the artifact. Those that are for some calls only have a
+/// variant of their own before that of the other calls, with the same CUDA C.
+void add_launches(const std::vector<Part>& parts, Artifact& artifact) {
+  const SizeExpr one = SizeExpr::constant(1);
+  const Variant all = artifact.variants[0];
+  size_t number = 0;
+  size_t place = 0;
+  for (const Part& part : parts) {
+    const SizeExpr condition =
+        SizeExpr::both(tile::has_short_sizes(part.tiled().sequence), part.where);
+    if (condition != one) {
+      const auto at = artifact.variants.begin() + static_cast<std::ptrdiff_t>(place);
+      artifact.variants.insert(at, all)->condition = SizeExpr::both(all.condition, condition);
+    }
+    Variant& variant = artifact.variants[place++];
+    for (const tile::Sequence::Step& step : part.tiled().sequence.steps)
+      variant.tile_launches.push_back(
+          {tile::entry_name(number++), {tile::block_count(step), one, one}, {one, one, one}});
+    variant.tile_workspace_bytes = tile::workspace_bytes(part.tiled().sequence);
+  }
+}
+
+/// "an untouched product .., where floormod(n, 8) == 0; else a product .."
+std::string why_of(const std::vector<Part>& parts, std::span<const std::string> sizes) {
+  std::string why;
+  for (const Part& part : parts) {
+    why += fmt::format("{} {}", why.empty() ? "an untouched" : "; else a", part.tiled().what);
+    if (part.where != SizeExpr::constant(1))
+      why += fmt::format(", where {}", part.where.describe(sizes));
+  }
+  const bool are_all = parts.back().where == SizeExpr::constant(1);
+  return why + (are_all ? "; a driver older than CUDA 13 runs the CUDA C"
+                        : "; other calls, and a driver older than CUDA 13, run the CUDA C");
+}
+
+/// Those of a call of these sizes on tensors without gaps.
+std::vector<int64_t> compact_scalars(const Artifact& artifact, std::span<const int64_t> sizes) {
+  std::vector<int64_t> scalars(sizes.begin(), sizes.end());
+  for (const Parameter& parameter : artifact.parameters) {
+    std::vector<int64_t> shape;
+    for (const SizeExpr& extent : parameter.shape)
+      shape.push_back(extent.evaluate(sizes));
+    const std::vector<int64_t> strides = compact_strides(shape);
+    scalars.insert(scalars.end(), strides.begin(), strides.end());
+  }
+  return scalars;
 }
 
 /// Throws Unsupported or Unavailable with the reason why it stays with CUDA C.
@@ -212,46 +155,35 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
                         const Target& target, const CompileOptions& options, Artifact& artifact) {
   if (!options.untouched) refuse_form("its schedule is given");
   if (options.strict) refuse_form("strict keeps its sums in the order of the definition");
-  const std::vector<Tiled> candidates = candidates_of(kernel, artifact.arch);
-  if (is_faster_in_cuda_c(candidates[0].sequence, loops, target.arch))
-    refuse_form("its CUDA C is predicted to take less time than code on tiles");
-  std::optional<Assembled> best;
-  const Tiled* chosen = nullptr;
-  for (const Tiled& tiled : candidates) {
-    Assembled code = assembled(tiled, *options.assembler, artifact.arch);
-    if (best && best->spilled <= code.spilled) continue;
-    best = std::move(code);
-    chosen = &tiled;
-    if (best->spilled == 0) break;
+  std::vector<Part> parts = parts_of(kernel, loops, target, artifact.arch);
+  std::string cubin = best_code(parts, *options.assembler, artifact.arch);
+  const int64_t spilled = parts[0].spilled;
+  if (std::erase_if(parts, &Part::spills_too_much) > 0) {
+    if (parts.empty()) refuse_form("the code made of tiles spills {} bytes", spilled);
+    cubin = assemble(parts, *options.assembler, artifact.arch);
   }
-  KILN_CHECK(chosen != nullptr);
-  if (best->spilled > chosen->most_spilled)
-    refuse_form("the code made of tiles spills {} bytes", best->spilled);
-  const SizeExpr one = SizeExpr::constant(1);
-  const tile::Sequence& sequence = chosen->sequence;
-  Variant& variant = artifact.variants[0];
-  for (size_t i = 0; i < sequence.steps.size(); ++i)
-    variant.tile_launches.push_back({tile::entry_name(i),
-                                     {tile::block_count(sequence.steps[i].program), one, one},
-                                     {one, one, one}});
-  variant.tile_workspace_bytes = tile::workspace_bytes(sequence);
-  artifact.tile_code = std::move(best->cubin);
+  add_launches(parts, artifact);
+  artifact.tile_code = std::move(cubin);
   nlohmann::json kernels = nlohmann::json::array();
-  for (const codegen::CubinKernel& each : best->kernels)
-    kernels.push_back(codegen::kernel_json(each, artifact.arch));
-  return {{"kernels", std::move(kernels)},
-          {"why", fmt::format("an untouched {}; a driver older than CUDA 13 runs the CUDA C",
-                              chosen->what)}};
+  for (const Part& part : parts)
+    for (const codegen::CubinKernel& each : part.kernels)
+      kernels.push_back(codegen::kernel_json(each, artifact.arch));
+  return {{"kernels", std::move(kernels)}, {"why", why_of(parts, kernel.names.variables)}};
 }
 
 }  // namespace
 
 std::string tile_text(const language::Kernel& kernel) {
-  const std::string first_arch(tile::product_architectures()[0]);
   try {
-    if (tile::is_attention(kernel))
-      return tile::print(tiled_attention(kernel, first_arch)[0].sequence);
-    return tile::print(tiled_product(kernel, first_arch)[0].sequence);
+    std::string text;
+    for (const TileWay& way : tile_ways(kernel, std::string(tile::product_architectures()[0]))) {
+      const SizeExpr where = tile::has_even_rows(way.sequence());
+      if (where != SizeExpr::constant(1))
+        text += fmt::format("// where {}\n", where.describe(kernel.names.variables));
+      if (where == SizeExpr::constant(1) && !text.empty()) text += "// else\n";
+      text += tile::print(way.sequence());
+    }
+    return text;
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
     refuse_form("{} has no form on tiles: {}", kernel.names.kernel, error.message());
@@ -259,30 +191,21 @@ std::string tile_text(const language::Kernel& kernel) {
 }
 
 std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const Target& target,
-                                           const CompileOptions& options) {
+                                           const CompileOptions& options,
+                                           std::span<const int64_t> sizes) {
   if (!options.untouched || options.strict) return {};
   std::vector<TileCandidate> found;
   try {
-    for (Tiled& tiled : candidates_of(kernel, std::string(without_figures(target.arch))))
-      if (tile::unaligned_rows(tiled.sequence.last()).empty())
+    for (TileWay& way : tile_ways(kernel, std::string(without_figures(target.arch)))) {
+      if (tile::condition_of(way.sequence()).evaluate(sizes) == 0) continue;
+      for (Tiled& tiled : way.tiled)
         found.push_back({std::move(tiled.sequence), std::move(tiled.what)});
+      break;  // calls that two are for take the first
+    }
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
   }
   return found;
-}
-
-bool is_faster_in_cuda_c(const tile::Sequence& sequence, const ir::Kernel& loops,
-                         std::string_view arch) {
-  // What both predictions leave out may be as much.
-  const bool is_plain = sequence.steps.size() == 1 && !computes_factors(sequence.last());
-  const double clearly = is_plain ? 1.5 : 1;
-  if (!sequence.last().sizes.empty()) return false;
-  const autoschedule::GpuMachine machine = autoschedule::gpu_machine(arch);
-  const double on_tiles = predict::predict_tiles(sequence, {}, machine).seconds();
-  const predict::Prediction cuda_c =
-      predict::predict_gpu(loops, {}, machine, ir::gpu_arch(std::string(arch)));
-  return clearly * cuda_c.seconds() < on_tiles;
 }
 
 void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, const Target& target,
@@ -305,12 +228,20 @@ void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, cons
 }
 
 std::optional<tile::Sequence> tile_sequence_of(const language::Kernel& kernel,
-                                               const Artifact& artifact) {
+                                               const Artifact& artifact,
+                                               std::span<const int64_t> sizes) {
   if (artifact.tile_code.empty()) return std::nullopt;
-  const SizeExpr blocks = artifact.variants[0].tile_launches.back().grid[0];
-  for (Tiled& candidate : candidates_of(kernel, artifact.arch))
-    if (tile::block_count(candidate.sequence.last()) == blocks)
-      return std::move(candidate.sequence);
+  const std::vector<int64_t> scalars = compact_scalars(artifact, sizes);
+  const auto taken = std::ranges::find_if(artifact.variants, [&](const Variant& variant) {
+    return variant.condition.evaluate(scalars) != 0;
+  });
+  if (taken == artifact.variants.end() || taken->tile_launches.empty()) return std::nullopt;
+  const SizeExpr& blocks = taken->tile_launches.back().grid[0];
+  for (TileWay& way : tile_ways(kernel, artifact.arch)) {
+    if (way.sequence().steps.size() != taken->tile_launches.size()) continue;
+    for (Tiled& tiled : way.tiled)
+      if (tile::block_count(tiled.sequence.last()) == blocks) return std::move(tiled.sequence);
+  }
   return std::nullopt;
 }
 

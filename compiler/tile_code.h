@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,26 +24,23 @@ struct TileCandidate {
   std::string what;
 };
 
-/// Those that an untouched kernel may get for an architecture, the one that is tried first in
-/// front; none where it stays with CUDA C whatever is made of them.
+/// Those that an untouched kernel may get for an architecture and a call of these sizes, the one
+/// that is tried first in front; none where it stays with CUDA C whatever is made of them.
 std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const Target& target,
-                                           const CompileOptions& options);
-
-/// Whether the CUDA C of these loops is clearly predicted to take less time: than a product of few
-/// tiles, whose sum CUDA C has in parts. Copies of factors, and factors that each block computes
-/// anew, have to be predicted to pay. Of sizes that a call brings nothing is predicted.
-bool is_faster_in_cuda_c(const tile::Sequence& sequence, const ir::Kernel& loops,
-                         std::string_view arch);
+                                           const CompileOptions& options,
+                                           std::span<const int64_t> sizes);
 
 /// Completes an artifact for cuda, made of `loops`: where the kernel has a program on tiles whose
 /// machine code is better than that of its CUDA C, and there is an assembler, its first variant
-/// gets launches of that. Its report says which generator it is, and why. Whatever goes wrong, the
-/// artifact is as good as before.
+/// gets launches of that, or variants before it for the calls that a program is for. Its report
+/// says which generator it is, and why. Whatever goes wrong, the artifact is as good as before.
 void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, const Target& target,
                    const CompileOptions& options, Artifact& artifact);
 
-/// What the code made of tiles was made of; nothing where there is no such code.
+/// What the code made of tiles was made of that a call of these sizes runs; nothing where that is
+/// CUDA C.
 std::optional<tile::Sequence> tile_sequence_of(const language::Kernel& kernel,
-                                               const Artifact& artifact);
+                                               const Artifact& artifact,
+                                               std::span<const int64_t> sizes);
 
 }  // namespace kiln

@@ -34,9 +34,11 @@ constexpr double kFunctionLanes = 16;
 constexpr int64_t kWarpgroupRows = 64;  // that a product of whole warpgroups has at least
 // Instructions for each byte that threads turn on its way to a product, which waits for it: of the
 // main loops of products of int8 and 8-bit floats for sm_90 (docs/gpu.md), which have 2 to 17. And
-// for each element of a copy in another order, of 8 or 16 bits.
+// for each element of a copy in another order, of 8 or 16 bits; where the call brings how long its
+// rows are, with its place in 64 bits.
 constexpr double kTurnInstructions = 5.5;
 constexpr double kCopyInstructions = 7;
+constexpr double kOpenCopyInstructions = 46;
 constexpr int64_t kMostLookedAt = 64;  // parts of an axis
 
 /// What a block does.
@@ -46,7 +48,7 @@ struct TileWork {
   double elements = 0;
   double multiply_adds = 0;  // of float32, which no tensor core does
   double turned = 0;         // bytes, by threads
-  double copied = 0;         // elements that are loaded and stored as they are
+  double copied = 0;         // instructions for elements that are loaded and stored as they are
 
   void add(const TileWork& other, double times) {
     products += other.products * times;
@@ -156,9 +158,11 @@ class Tiles {
     loaded_[each.results[0]] = load.view;
   }
   void add(const tile::Window&, const Instruction&, TileWork&) {}
-  void add(const tile::Store&, const Instruction& each, TileWork& work) const {
-    if (loaded_.contains(each.operands[0]))
-      work.copied += static_cast<double>(operand(each, 0).count());
+  void add(const tile::Store& store, const Instruction& each, TileWork& work) const {
+    if (!loaded_.contains(each.operands[0])) return;
+    const tile::Parameter& stored = program_.parameters[program_.views[store.view].parameter];
+    work.copied += static_cast<double>(operand(each, 0).count()) *
+                   (stored.has_open_rows() ? kOpenCopyInstructions : kCopyInstructions);
   }
   void add(const tile::Reshape&, const Instruction& each, TileWork&) {
     const auto from = loaded_.find(each.operands[0]);
@@ -235,10 +239,8 @@ Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> 
       {{"tensor cores", turns * work.products / static_cast<double>(machine.matrix_lanes)},
        {"multiply-adds", turns * work.multiply_adds / static_cast<double>(machine.float_lanes)},
        {"functions", turns * work.functions / kFunctionLanes},
-       {"issue", turns *
-                     (work.elements + work.multiply_adds * kInstructionsEach +
-                      work.copied * kCopyInstructions) /
-                     kLanes},
+       {"issue",
+        turns * (work.elements + work.multiply_adds * kInstructionsEach + work.copied) / kLanes},
        {"memory", stays ? 0 : bytes / (machine.memory_bytes * multiprocessors)},
        {"bytes turned", turns * work.turned * kTurnInstructions / kLanes, true},
        {"launches", autoschedule::kLaunchSeconds * machine.gigahertz * 1e9, true}},
@@ -250,8 +252,10 @@ Prediction predict_tiles(const tile::Sequence& sequence, std::span<const int64_t
   Prediction whole = predict_tiles(sequence.last(), sizes, machine);
   double copies = 0;  // each of which waits for what it loads before it stores it
   for (const tile::Sequence::Step& step :
-       std::span(sequence.steps).first(sequence.steps.size() - 1))
+       std::span(sequence.steps).first(sequence.steps.size() - 1)) {
+    if (tile::block_count(step).evaluate(sizes) == 0) continue;
     copies += predict_tiles(step.program, sizes, machine).cycles + autoschedule::kLoadCycles;
+  }
   if (copies == 0) return whole;
   std::vector<Term> terms = std::move(whole.terms);
   terms.push_back({"copies of factors", copies, true});

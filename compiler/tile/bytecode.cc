@@ -15,6 +15,7 @@
 #include "compiler/language/evaluate/scalar.h"
 #include "compiler/tile/bytecode_code.h"
 #include "compiler/tile/bytecode_functions.h"
+#include "compiler/tile/bytecode_sizes.h"
 #include "compiler/tile/bytecode_views.h"
 #include "compiler/tile/bytecode_window.h"
 #include "runtime/core/error.h"
@@ -85,33 +86,46 @@ class EntryWriter : CodeWriter {
     out.number(static_cast<uint64_t>(options.warps));
   }
 
-  /// What a tensor takes in memory, as an int64.
-  Value bytes_of_tensor(const Parameter& tensor) {
-    int64_t known = size_of(tensor.type);
-    std::optional<Value> open;
-    for (size_t d = 0; d < tensor.shape.size(); ++d) {
-      const Extent& extent = tensor.shape[d];
-      if (extent.size < 0) {
-        known *= d + 1 == tensor.shape.size() ? tensor.row_pitch() : extent.constant;
-        continue;
-      }
-      const Value size = sizes_[static_cast<size_t>(extent.size)];
-      open = open ? arithmetic(kMulI, DType::Int64, {kNoWrap}, *open, size) : size;
-    }
-    const Value constant = integer(DType::Int64, known);
-    return open ? arithmetic(kMulI, DType::Int64, {kNoWrap}, *open, constant) : constant;
+  /// A pointer to what a program leaves there, or to what is read in its place. Of pointers
+  /// themselves tileiras (13.5) chooses none.
+  Value pointer_to_left(const Parameter& tensor, Value begin, std::optional<Value> spared) {
+    const TypeNumber type = pointer_to(types.element(tensor.type));
+    const Value left = plain(kPtrToPtr, type, {}, {begin});
+    if (!spared) return left;
+    const TypeNumber number = scalar(DType::Int64);
+    const Value is_even =
+        plain(kCmpI, scalar(DType::Bool), {kIsEqual, kSigned},
+              {write_size(*this, has_even_rows(tensor), sizes_), integer(DType::Int64, 1)});
+    const Value chosen = plain(
+        kSelect, number, {},
+        {is_even, plain(kPtrToInt, number, {}, {*spared}), plain(kPtrToInt, number, {}, {left})});
+    return plain(kIntToPtr, type, {}, {chosen});
   }
 
   /// Pointers to what programs leave, in the workspace.
   void add_left(std::vector<Value>& pointers, Value workspace) {
-    std::optional<Value> offset;
-    for (const Parameter& tensor : sequence_.left()) {
+    std::optional<SizeExpr> before;
+    for (size_t i = sequence_.given; i < sequence_.tensors.size(); ++i) {
+      const Sequence::Step& step = step_that_leaves(sequence_, i);
       const TypeNumber bytes = pointer_to(types.element(DType::UInt8));
-      const Value begin = offset ? plain(kOffset, bytes, {}, {workspace, *offset}) : workspace;
-      pointers.push_back(plain(kPtrToPtr, pointer_to(types.element(tensor.type)), {}, {begin}));
-      const Value size = bytes_of_tensor(tensor);
-      offset = offset ? arithmetic(kAddI, DType::Int64, {kNoWrap}, *offset, size) : size;
+      Value begin = workspace;
+      if (before)
+        begin = plain(kOffset, bytes, {}, {workspace, write_size(*this, *before, sizes_)});
+      std::optional<Value> spared;
+      if (step.is_spared) spared = pointers[step.tensors[0]];
+      pointers.push_back(pointer_to_left(sequence_.tensors[i], begin, spared));
+      const SizeExpr own = left_bytes(sequence_, i);
+      before = before ? SizeExpr::binary(SizeExpr::Op::Add, *before, own) : own;
     }
+  }
+
+  /// A size, of which calls that the sequence is for say that it is short, and what it is a
+  /// multiple of: without that there are no copies without threads.
+  Value known_size(size_t number) {
+    const TypeNumber type = scalar(DType::Int64);
+    const Value size = bounded(type, kMostSize, sizes_[number]);
+    const int64_t of = multiple_of_size(sequence_, number);
+    return of > 1 ? multiple(type, of, size) : size;
   }
 
   /// What the entry is given, as the pointers of its parameters.
@@ -121,11 +135,11 @@ class EntryWriter : CodeWriter {
       pointers.push_back(next++);
     for (size_t i = 0; i < program_.sizes.size(); ++i)
       sizes_.push_back(next++);
-    if (has_workspace()) {
-      next += stride_count();
-      const Value workspace = next++;
-      add_left(pointers, workspace);
-    }
+    const Value workspace = has_workspace() ? next + stride_count() : 0;
+    if (has_workspace()) next = workspace + 1;
+    for (size_t i = 0; i < sizes_.size(); ++i)
+      sizes_[i] = known_size(i);
+    if (has_workspace()) add_left(pointers, workspace);
     std::vector<Value> result;
     for (const uint32_t tensor : step_.tensors)
       result.push_back(pointers[tensor]);
@@ -431,19 +445,30 @@ std::string module_text(const ModuleTables& module, const Bytes& functions) {
 
 }  // namespace
 
-std::string entry_name(size_t step) { return fmt::format("kiln_tile_{}", step); }
+std::string entry_name(size_t number) { return fmt::format("kiln_tile_{}", number); }
 
-std::string bytecode(const Sequence& sequence, const BytecodeOptions& options) {
+std::string bytecode(std::span<const ModulePart> parts, std::string_view arch) {
   ModuleTables module;
   Bytes functions;
-  functions.number(sequence.steps.size());
-  for (size_t i = 0; i < sequence.steps.size(); ++i) {
-    BytecodeOptions own = options;
-    // What is left for later is no product, which takes how many warps it may.
-    if (i + 1 < sequence.steps.size()) own.warps = 0;
-    EntryWriter(module, sequence, sequence.steps[i]).run(functions, entry_name(i), own);
+  size_t count = 0;
+  for (const ModulePart& part : parts)
+    count += part.sequence->steps.size();
+  functions.number(count);
+  size_t number = 0;
+  for (const ModulePart& part : parts) {
+    for (const Sequence::Step& step : part.sequence->steps) {
+      // What is left for later is no product, which takes how many warps it may.
+      const bool is_last = &step == &part.sequence->steps.back();
+      EntryWriter(module, *part.sequence, step)
+          .run(functions, entry_name(number++), {arch, is_last ? part.warps : 0});
+    }
   }
   return module_text(module, functions);
+}
+
+std::string bytecode(const Sequence& sequence, const BytecodeOptions& options) {
+  const ModulePart part{&sequence, options.warps};
+  return bytecode({&part, 1}, options.arch);
 }
 
 }  // namespace kiln::tile

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,8 +14,8 @@ struct BytecodeOptions {
   int warps = 0;                    // that work for a block; 0: what the assembler thinks best
 };
 
-/// The entry of a sequence's program: "kiln_tile_0".
-std::string entry_name(size_t step);
+/// The entry of a program, by how many are before it in its module: "kiln_tile_0".
+std::string entry_name(size_t number);
 
 /// A verified sequence as bytecode of CUDA Tile IR 13.1, the first version, which every assembler
 /// and driver that knows Tile IR reads: a module with an entry for each program. An entry takes a
@@ -25,5 +26,13 @@ std::string entry_name(size_t step);
 ///
 /// The format is specified in docs.nvidia.com/cuda/tile-ir; this writes only what programs hold.
 std::string bytecode(const Sequence& sequence, const BytecodeOptions& options = {});
+
+/// A sequence in a module with others.
+struct ModulePart {
+  const Sequence* sequence = nullptr;
+  int warps = 0;  // as BytecodeOptions has them
+};
+/// The same of several, whose programs are entries of one module in their order.
+std::string bytecode(std::span<const ModulePart> parts, std::string_view arch);
 
 }  // namespace kiln::tile

@@ -29,6 +29,7 @@ enum Opcode : uint64_t {
   kFor = 41,
   kFToF = 42,
   kGetTileBlockId = 48,
+  kIntToPtr = 51,
   kIota = 58,
   kIToF = 59,
   kLoadPointers = 61,
@@ -48,6 +49,7 @@ enum Opcode : uint64_t {
   kNegI = 80,
   kOffset = 81,
   kOrI = 82,
+  kPtrToInt = 86,
   kPtrToPtr = 87,
   kReduce = 88,
   kRemI = 90,
@@ -71,6 +73,7 @@ constexpr uint8_t kFloatTag = 0x02;
 constexpr uint8_t kDivisibleTag = 0x08;
 constexpr uint8_t kDictionaryTag = 0x0a;
 constexpr uint8_t kHintsTag = 0x0b;
+constexpr uint8_t kBoundedTag = 0x0c;
 
 // Attributes of instructions.
 constexpr uint8_t kToNearest = 0;
@@ -79,6 +82,7 @@ constexpr uint8_t kUnsigned = 0;
 constexpr uint8_t kSigned = 1;
 constexpr uint8_t kMayWrap = 0;
 constexpr uint8_t kNoWrap = 3;
+constexpr uint8_t kIsEqual = 0;
 constexpr uint8_t kIsLess = 2;
 constexpr uint8_t kWeak = 0;  // order of memory: that of an ordinary access
 constexpr uint64_t kWithNan = 1;
@@ -148,6 +152,30 @@ class CodeWriter {
   Value arithmetic(Opcode opcode, DType type, std::initializer_list<uint8_t> attributes, Value a,
                    Value b) {
     return plain(opcode, scalar(type), attributes, {a, b});
+  }
+
+  /// The value, which the assembler may take to be a multiple of a number.
+  Value multiple(TypeNumber type, int64_t of, Value value) {
+    begin(kAssume);
+    out().number(type);
+    out().byte(kDivisibleTag);
+    out().number(static_cast<uint64_t>(of));
+    out().byte(0);  // all of it, along no dimension
+    out().number(value);
+    return made();
+  }
+
+  /// The value, which the assembler may take to be from 0 to a number.
+  Value bounded(TypeNumber type, int64_t most, Value value) {
+    constexpr uint8_t kHasBoth = 3;
+    begin(kAssume);
+    out().number(type);
+    out().byte(kBoundedTag);
+    out().byte(kHasBoth);
+    out().number(0);
+    out().number(static_cast<uint64_t>(most) << 1);  // as a signed number is written, its sign last
+    out().number(value);
+    return made();
   }
 
   void write_values(std::span<const Value> values) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "compiler/tile/bytecode_sizes.h"
 #include "compiler/tile/tensor_floats.h"
 
 namespace kiln::tile {
@@ -37,14 +38,7 @@ TypeNumber BytecodeViews::pointer_type(TypeNumber element) const {
 }
 
 Value BytecodeViews::aligned(const Source& source) {
-  Bytes& out = code_.out();
-  code_.begin(kAssume);
-  out.number(pointer_type(source.element));
-  out.byte(kDivisibleTag);
-  out.number(kAlignment);
-  out.byte(0);  // all of it, along no dimension
-  out.number(source.pointer);
-  return code_.made();
+  return code_.multiple(pointer_type(source.element), kAlignment, source.pointer);
 }
 
 Source BytecodeViews::source_of(uint32_t parameter, ValueId value) {
@@ -88,16 +82,18 @@ Value BytecodeViews::view_of(const View& view, const Source& source) {
   std::vector<Value> open_strides;
   std::optional<Value> open;
   for (size_t d = rank; d-- > 1;) {
-    const Extent extent =
-        d == rank - 1 && parameter.pitch > 0 ? Extent{parameter.pitch, -1} : parameter.shape[d];
-    if (extent.size >= 0 || open) {
-      const Value factor = extent.size < 0 ? code_.integer(DType::Int64, extent.constant)
-                                           : sizes_[static_cast<size_t>(extent.size)];
+    const SizeExpr length = length_in_memory(parameter, d);
+    const bool is_known = parameter.shape[d].size < 0;
+    if (!is_known || open) {
+      const Value factor = write_size(code_, length, sizes_);
       const Value inner = open ? *open : code_.integer(DType::Int64, strides[d]);
       open = code_.arithmetic(kMulI, DType::Int64, {kNoWrap}, inner, factor);
+      // So that copies without threads take it.
+      if (parameter.row_multiple > 0)
+        open = code_.multiple(code_.scalar(DType::Int64), parameter.row_multiple, *open);
       open_strides.insert(open_strides.begin(), *open);
     }
-    strides[d - 1] = open ? kOpen : strides[d] * extent.constant;
+    strides[d - 1] = open ? kOpen : strides[d] * length.evaluate({});
   }
   const uint64_t tensor = code_.types.tensor(source.element, shape, strides);
   const Value whole = code_.tensor_view(tensor, source.pointer, open_extents, open_strides);

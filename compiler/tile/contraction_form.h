@@ -10,10 +10,12 @@
 
 namespace kiln::tile {
 
-/// A way to do a contraction on tiles: its factors are read as they lie, or from copies.
+/// A way to do a contraction on tiles: its factors are read as they lie, or from copies; and for
+/// all calls, or for those whose rows begin at multiples of 16 bytes.
 class ContractionForm {
  public:
-  ContractionForm(const language::Kernel& kernel, language::Kernel read,
+  /// `parameters` are the kernel's, with the multiples at which their rows begin.
+  ContractionForm(std::vector<Parameter> parameters, language::Kernel read,
                   std::vector<FactorCopy> copies);
 
   /// Shapes for its blocks, as block_shapes() has them. Throws as it does.
@@ -21,6 +23,8 @@ class ContractionForm {
   /// The product, behind the programs that make the copies. Throws as contraction() does.
   Sequence sequence(const BlockShape& shape) const;
   const std::vector<FactorCopy>& copies() const { return copies_; }
+  /// Whether it is for calls whose rows begin at multiples of 16 bytes.
+  bool has_even_rows() const;
 
  private:
   std::vector<Parameter> parameters_;  // of the kernel
@@ -28,8 +32,9 @@ class ContractionForm {
   std::vector<FactorCopy> copies_;
 };
 
-/// The ways for an architecture, that without copies first. Throws Unsupported TILE_FORM with the
-/// reason where the kernel is no contraction.
+/// The ways for an architecture, those without copies first; for even rows only where the call says
+/// how long some are. Throws Unsupported TILE_FORM with the reason where the kernel is no
+/// contraction.
 std::vector<ContractionForm> contraction_forms(const language::Kernel& kernel,
                                                std::string_view arch);
 

@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kTileBytes = 8192;
 constexpr int64_t kSideBytes = 128;  // of a tile that is turned: those of 64 elements of 16 bits
 constexpr int64_t kMostSide = 64;    // elements
+constexpr int64_t kOpenBytes = 512;  // along what the call says the length of
 
 /// Dimensions of the tensor that are side by side in both, as one.
 struct Group {
@@ -30,7 +31,8 @@ std::vector<Group> groups_of(const Parameter& from, const Parameter& to,
   std::vector<Group> groups;
   for (size_t d = 0; d < order.size(); ++d) {
     const Extent& extent = from.shape[order[d]];
-    const bool is_last_of_pitched = d + 1 == order.size() && to.pitch != extent.constant;
+    const bool is_last_of_pitched =
+        d + 1 == order.size() && to.pitch(extent.constant) != extent.constant;
     const bool is_known = extent.size < 0 && !groups.empty() && groups.back().extent.size < 0;
     const bool is_next = !groups.empty() && groups.back().first + groups.back().count == order[d];
     if (is_known && is_next && !is_last_of_pitched) {
@@ -43,8 +45,8 @@ std::vector<Group> groups_of(const Parameter& from, const Parameter& to,
   return groups;
 }
 
-int64_t whole_step(const Extent& extent) {
-  if (extent.size >= 0) return kTileBytes;
+int64_t whole_step(const Extent& extent, int64_t bytes) {
+  if (extent.size >= 0) return kOpenBytes / bytes;
   return static_cast<int64_t>(
       std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(extent.constant, 1))));
 }
@@ -55,7 +57,8 @@ std::vector<int64_t> steps_of(const std::vector<Group>& groups, size_t first, in
   std::vector<int64_t> steps(groups.size(), 1);
   int64_t room = kTileBytes / bytes;
   const auto take = [&](size_t group, int64_t most) {
-    const int64_t longest = std::min({whole_step(groups[group].extent), most, room * steps[group]});
+    const int64_t longest =
+        std::min({whole_step(groups[group].extent, bytes), most, room * steps[group]});
     if (longest <= steps[group]) return;
     room /= longest / steps[group];
     steps[group] = longest;
@@ -85,7 +88,8 @@ Program copy_program(const std::string& name, const std::vector<std::string>& si
   Program program;
   program.name = name;
   program.sizes = sizes;
-  program.parameters = {{from.name, from.type, {}}, {to.name, to.type, {}, true, to.pitch}};
+  program.parameters = {{from.name, from.type, {}, false, from.row_multiple},
+                        {to.name, to.type, {}, true, to.row_multiple}};
   View read{.parameter = 0, .tile = {}, .order = {}};
   View stored{.parameter = 1, .tile = {}, .order = {}};
   std::vector<AxisId> at;

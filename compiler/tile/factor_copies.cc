@@ -80,9 +80,8 @@ class CopyFinder {
     const bool goes_well = last == sum_ || (is_side && !(is_byte && turns_bytes_));
     const bool is_aligned_row = is_aligned(factor.tensor, extent_of(last));
     if (axes.size() < 2 || (goes_well && is_aligned_row)) return;
-    const bool stays = goes_well && (last == sum_ || sides.size() == 1) && extent_of(last).size < 0;
+    const bool stays = goes_well && (last == sum_ || sides.size() == 1);
     const language::AxisId row = stays ? last : sum_;
-    if (extent_of(row).size >= 0) return;  // the call says how long a row is
     const auto at = std::ranges::find(axes, row) - axes.begin();
     add_along(factor.tensor, axes.size(), static_cast<size_t>(at));
   }
@@ -98,9 +97,9 @@ class CopyFinder {
     for (uint32_t d = 0; d < rank; ++d)
       if (d != dimension) copy.order.push_back(d);
     copy.order.push_back(static_cast<uint32_t>(dimension));
+    copy.row_multiple = row_lanes(tensor);
     const Extent row = finder_.extent_of(definition_.shape_of(tensor)[dimension]);
-    const int64_t lanes = row_lanes(tensor);
-    copy.pitch = (row.constant + lanes - 1) / lanes * lanes;
+    copy.is_spared = row.size >= 0 && dimension + 1 == rank;
     copies_.push_back(std::move(copy));
   }
 

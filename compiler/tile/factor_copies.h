@@ -13,13 +13,15 @@ namespace kiln::tile {
 struct FactorCopy {
   uint32_t parameter = 0;  // of the kernel
   std::vector<uint32_t> order;
-  int64_t pitch = 0;  // elements from a row to the next
+  int64_t row_multiple = 0;  // elements
+  bool is_spared = false;    // where the call's rows begin at such multiples as they are
 };
 
 /// The copies by which copies without threads and tensor cores reach a kernel's factors on that
 /// architecture; none where they lie well:
 ///
 ///   A[i, k] of 4093 numbers in a row   ->  rows of 4096
+///   A[i, k] of n numbers               ->  rows by 8, unless n is a multiple of 8
 ///   B[k, j] of int8, on sm_90          ->  B[j, k]: its tensor cores read bytes along the sum
 ///   alone a window of X[n, c, y, x]          ->  X[n, y, x, c]
 ///

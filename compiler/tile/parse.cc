@@ -105,7 +105,10 @@ class Parser {
     parameter.type = read_type();
     reader_.expect("[");
     read_list("]", [&] { parameter.shape.push_back(read_extent()); });
-    if (reader_.accept("pitch")) parameter.pitch = reader_.expect_integer("a pitch");
+    if (reader_.accept("rows")) {
+      reader_.expect("by");
+      parameter.row_multiple = reader_.expect_integer("what rows begin at multiples of");
+    }
     parameter.is_output = reader_.accept("output");
     declare(parameters_, at, parameter.name, static_cast<uint32_t>(program_.parameters.size()));
     program_.parameters.push_back(std::move(parameter));

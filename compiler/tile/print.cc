@@ -17,10 +17,10 @@ class Printer {
   std::string run() {
     std::vector<std::string> parameters;
     for (const Parameter& parameter : program_.parameters) {
-      const std::string pitch =
-          parameter.pitch > 0 ? fmt::format(" pitch {}", parameter.pitch) : "";
+      const std::string rows =
+          parameter.row_multiple > 0 ? fmt::format(" rows by {}", parameter.row_multiple) : "";
       parameters.push_back(fmt::format("{}: {}[{}]{}{}", parameter.name, parameter.type,
-                                       fmt::join(extents(parameter.shape), ", "), pitch,
+                                       fmt::join(extents(parameter.shape), ", "), rows,
                                        parameter.is_output ? " output" : ""));
     }
     const std::string sizes =

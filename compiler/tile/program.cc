@@ -19,6 +19,10 @@ int64_t Extent::at(std::span<const int64_t> sizes) const {
   return sizes[static_cast<size_t>(size)];
 }
 
+int64_t Parameter::pitch(int64_t row) const {
+  return row_multiple == 0 ? row : (row + row_multiple - 1) / row_multiple * row_multiple;
+}
+
 int64_t Axis::parts(std::span<const int64_t> sizes) const {
   return (extent.at(sizes) + step - 1) / step;
 }
@@ -37,6 +41,19 @@ bool For::operator==(const For& other) const {
 }
 bool Instruction::operator==(const Instruction& other) const {
   return what == other.what && operands == other.operands && results == other.results;
+}
+
+SizeExpr length_in_memory(const Parameter& parameter, size_t dimension) {
+  using Op = SizeExpr::Op;
+  const Extent& extent = parameter.shape[dimension];
+  const bool is_row = dimension + 1 == parameter.shape.size() && parameter.row_multiple > 0;
+  if (extent.size < 0) return SizeExpr::constant(is_row ? parameter.row_pitch() : extent.constant);
+  SizeExpr length = SizeExpr::scalar(extent.size);
+  if (!is_row) return length;
+  const SizeExpr multiple = SizeExpr::constant(parameter.row_multiple);
+  length = SizeExpr::binary(Op::Add, length, SizeExpr::constant(parameter.row_multiple - 1));
+  length = SizeExpr::binary(Op::FloorDiv, length, multiple);
+  return SizeExpr::binary(Op::Mul, length, multiple);
 }
 
 bool is_factor_float(DType type) {
@@ -110,8 +127,12 @@ std::string unaligned_rows(const Program& program) {
   for (const uint32_t number : read_in_loops(program, program.body, false)) {
     const Parameter& parameter = program.parameters[number];
     if (parameter.shape.size() < 2) continue;
-    const Extent& row = parameter.shape.back();
-    if (row.size >= 0) return "the call says how long the rows of its factors are";
+    if (parameter.has_open_rows()) {
+      if (parameter.row_multiple * size_of(parameter.type) % kRowBytes == 0 &&
+          parameter.row_multiple > 0)
+        continue;
+      return "the call says how long the rows of its factors are";
+    }
     if (parameter.row_pitch() * size_of(parameter.type) % kRowBytes != 0)
       return fmt::format("the rows of a factor are no multiples of {} bytes", kRowBytes);
   }

@@ -43,16 +43,20 @@ struct TileType {
   bool operator==(const TileType&) const = default;
 };
 
-/// A row-major tensor, without gaps but between the rows of one that has a pitch.
+/// A row-major tensor, without gaps but between rows that begin at multiples of some elements.
 struct Parameter {
   std::string name;
   DType type = DType::Float32;
   std::vector<Extent> shape;
   bool is_output = false;
-  int64_t pitch = 0;  // elements from a row to the next; 0: as many as a row has
+  int64_t row_multiple = 0;  // elements; 0: one row behind the other
 
-  /// Of a row, where it is known.
-  int64_t row_pitch() const { return pitch > 0 ? pitch : shape.back().constant; }
+  /// Elements from a row of so many to the next.
+  int64_t pitch(int64_t row) const;
+  /// Of a row whose length is known.
+  int64_t row_pitch() const { return pitch(shape.back().constant); }
+  /// Whether the call says how far rows are apart.
+  bool has_open_rows() const { return !shape.empty() && shape.back().size >= 0; }
   bool operator==(const Parameter&) const = default;
 };
 
@@ -200,8 +204,15 @@ bool is_known(language::Operator function, DType type);
 /// Whether a function of float32 that Apply does not know is made of those that it does.
 bool is_composed(language::Operator function);
 
+/// How long a dimension is in memory, over the sizes: an extent or, of rows, how far they are
+/// apart.
+SizeExpr length_in_memory(const Parameter& parameter, size_t dimension);
+
 /// What a row begins at a multiple of where rows are copied without threads.
 constexpr int64_t kRowBytes = 16;
+
+/// The largest size of a call that programs are for: places are counted in 32 bits.
+constexpr int64_t kMostSize = (int64_t{1} << 31) - 1;
 
 /// Why rows that its loops read are not copied without threads; empty where all are.
 std::string unaligned_rows(const Program& program);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "compiler/tile/interpret.h"
 #include "compiler/tile/result_type.h"
@@ -13,15 +14,16 @@
 namespace kiln::tile {
 
 using language::HostTensor;
+using Op = SizeExpr::Op;
 
 namespace {
 
-/// Of the rows of a tensor without its pitch, and how many there are beside open ones.
+/// How many rows a tensor has, open ones beside, and how they lie.
 struct Memory {
   int64_t known = 1;
   std::vector<int32_t> open;
-  int64_t pitch = 0;
-  int64_t row = 0;  // of what has a pitch
+  int64_t row_multiple = 0;
+  Extent row = {};  // of what has such rows
 
   bool operator==(const Memory&) const = default;
 };
@@ -35,17 +37,37 @@ Memory memory_of(const Parameter& parameter) {
       memory.open.push_back(extent.size);
     }
   }
-  if (parameter.pitch > 0) {
-    memory.pitch = parameter.pitch;
-    memory.row = parameter.shape.back().constant;
-  }
+  memory.row_multiple = parameter.row_multiple;
+  if (parameter.row_multiple > 0) memory.row = parameter.shape.back();
   return memory;
+}
+
+SizeExpr is_multiple(int64_t size, int64_t of) {
+  const SizeExpr rest =
+      SizeExpr::binary(Op::FloorMod, SizeExpr::scalar(size), SizeExpr::constant(of));
+  return SizeExpr::binary(Op::Equal, rest, SizeExpr::constant(0));
+}
+
+/// Whether a program copies a tensor to one that differs by where its open rows begin alone.
+void verify_spared(const Sequence& sequence, const Sequence::Step& step) {
+  const Program& program = step.program;
+  const auto is_copy = [&] {
+    if (step.tensors.size() != 2 || program.body.size() != 2 || program.views.size() != 2 ||
+        step.tensors[0] >= sequence.given || step.tensors[1] < sequence.given)
+      return false;
+    const Parameter& to = program.parameters[1];
+    return to.has_open_rows() && to.row_multiple > 0 && program.parameters[0].shape == to.shape &&
+           program.views[0].order == program.views[1].order;
+  };
+  if (!is_copy())
+    refuse_program("{} is spared, and is no copy to rows that begin elsewhere", program.name);
 }
 
 void verify_step(const Sequence& sequence, size_t number, std::vector<bool>& is_stored) {
   const Sequence::Step& step = sequence.steps[number];
   const std::vector<Parameter>& parameters = step.program.parameters;
   verify(step.program);
+  if (step.is_spared) verify_spared(sequence, step);
   if (step.tensors.size() != parameters.size())
     refuse_program("program {} has {} parameters, but {} tensors", number, parameters.size(),
                    step.tensors.size());
@@ -90,23 +112,91 @@ void verify(const Sequence& sequence) {
   }
 }
 
+const Sequence::Step& step_that_leaves(const Sequence& sequence, size_t tensor) {
+  const auto leaves = [&](const Sequence::Step& step) {
+    for (size_t i = 0; i < step.tensors.size(); ++i)
+      if (step.tensors[i] == tensor && step.program.parameters[i].is_output) return true;
+    return false;
+  };
+  const auto found = std::ranges::find_if(sequence.steps, leaves);
+  KILN_CHECK(found != sequence.steps.end());
+  return *found;
+}
+
+SizeExpr has_even_rows(const Parameter& parameter) {
+  KILN_CHECK(parameter.has_open_rows() && parameter.row_multiple > 0);
+  return is_multiple(parameter.shape.back().size, parameter.row_multiple);
+}
+
+int64_t multiple_of_size(const Sequence& sequence, size_t size) {
+  int64_t multiple = 1;
+  for (const Parameter& tensor : std::span(sequence.tensors).first(sequence.given))
+    if (tensor.has_open_rows() && tensor.shape.back().size == static_cast<int32_t>(size))
+      multiple = std::max(multiple, tensor.row_multiple);
+  return multiple;
+}
+
+SizeExpr has_even_rows(const Sequence& sequence) {
+  SizeExpr condition = SizeExpr::constant(1);
+  for (size_t i = 0; i < sequence.last().sizes.size(); ++i) {
+    const int64_t multiple = multiple_of_size(sequence, i);
+    if (multiple > 1)
+      condition = SizeExpr::both(condition, is_multiple(static_cast<int64_t>(i), multiple));
+  }
+  return condition;
+}
+
+SizeExpr has_short_sizes(const Sequence& sequence) {
+  SizeExpr condition = SizeExpr::constant(1);
+  for (size_t i = 0; i < sequence.last().sizes.size(); ++i) {
+    const SizeExpr size = SizeExpr::scalar(static_cast<int64_t>(i));
+    condition = SizeExpr::both(condition,
+                               SizeExpr::binary(Op::Less, size, SizeExpr::constant(kMostSize + 1)));
+  }
+  return condition;
+}
+
+SizeExpr condition_of(const Sequence& sequence) {
+  return SizeExpr::both(has_short_sizes(sequence), has_even_rows(sequence));
+}
+
+SizeExpr block_count(const Sequence::Step& step) {
+  const SizeExpr blocks = block_count(step.program);
+  if (!step.is_spared) return blocks;
+  const SizeExpr is_even = has_even_rows(step.program.parameters[1]);
+  return SizeExpr::binary(Op::Mul, blocks, SizeExpr::negation(is_even));
+}
+
 SizeExpr bytes_of(const Parameter& parameter) {
-  Parameter whole = parameter;
-  if (whole.pitch > 0) whole.shape.back() = {.constant = whole.pitch, .size = -1};
-  const Memory memory = memory_of({whole.name, whole.type, whole.shape});
-  SizeExpr bytes = SizeExpr::constant(memory.known * size_of(parameter.type));
-  for (const int32_t size : memory.open)
-    bytes = SizeExpr::binary(SizeExpr::Op::Mul, bytes, SizeExpr::scalar(size));
-  return bytes;
+  int64_t known = size_of(parameter.type);
+  std::optional<SizeExpr> open;
+  for (size_t d = 0; d < parameter.shape.size(); ++d) {
+    const SizeExpr length = length_in_memory(parameter, d);
+    if (parameter.shape[d].size < 0) {
+      known *= length.evaluate({});
+    } else {
+      open = open ? SizeExpr::binary(Op::Mul, *open, length) : length;
+    }
+  }
+  const SizeExpr constant = SizeExpr::constant(known);
+  return open ? SizeExpr::binary(Op::Mul, *open, constant) : constant;
+}
+
+SizeExpr left_bytes(const Sequence& sequence, size_t tensor) {
+  const Parameter& left = sequence.tensors[tensor];
+  const SizeExpr bytes = bytes_of(left);
+  if (!step_that_leaves(sequence, tensor).is_spared) return bytes;
+  // Where rows are even, nothing.
+  const SizeExpr is_even = has_even_rows(left);
+  const SizeExpr is_uneven = SizeExpr::binary(Op::Equal, is_even, SizeExpr::constant(0));
+  return SizeExpr::binary(Op::Mul, bytes, is_uneven);
 }
 
 SizeExpr workspace_bytes(const Sequence& sequence) {
   SizeExpr bytes = SizeExpr::constant(0);
-  bool is_first = true;
-  for (const Parameter& tensor : sequence.left()) {
-    bytes =
-        is_first ? bytes_of(tensor) : SizeExpr::binary(SizeExpr::Op::Add, bytes, bytes_of(tensor));
-    is_first = false;
+  for (size_t i = sequence.given; i < sequence.tensors.size(); ++i) {
+    const SizeExpr own = left_bytes(sequence, i);
+    bytes = i == sequence.given ? own : SizeExpr::binary(Op::Add, bytes, own);
   }
   return bytes;
 }
@@ -124,7 +214,12 @@ std::vector<HostTensor> interpret(const Sequence& sequence, std::span<const int6
   size_t next = 0;
   for (size_t i = 0; i < sequence.given; ++i)
     if (!sequence.tensors[i].is_output) tensors[i] = inputs[next++];
+  KILN_CHECK(condition_of(sequence).evaluate(sizes) == 1);
   for (const Sequence::Step& step : sequence.steps) {
+    if (step.is_spared && has_even_rows(step.program.parameters[1]).evaluate(sizes) == 1) {
+      tensors[step.tensors[1]] = tensors[step.tensors[0]];
+      continue;
+    }
     std::vector<HostTensor> read;
     for (size_t i = 0; i < step.tensors.size(); ++i) {
       const Parameter& parameter = step.program.parameters[i];

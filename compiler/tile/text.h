@@ -25,7 +25,7 @@ namespace kiln::tile {
 ///   }
 ///
 /// An order that is that of the tensor is not written. Rows with gaps between them are those of `A:
-/// bfloat16[n, 509] pitch 512`. What a convolution sees of an image is
+/// bfloat16[n, 509] rows by 8`. What a convolution sees of an image is
 ///
 ///       t3 = window A[b, y*2 + ry - 1, x*2 + rx - 1, c] over b, y, x by c
 std::string print(const Program& program);

@@ -33,7 +33,7 @@ class Verifier {
   void run() {
     for (const Parameter& parameter : program_.parameters) {
       require_element(parameter.type, parameter.name);
-      verify_pitch(parameter);
+      verify_rows(parameter);
     }
     for (const Axis& axis : program_.axes) {
       if (!is_power_of_two(axis.step))
@@ -56,12 +56,11 @@ class Verifier {
   }
 
  private:
-  static void verify_pitch(const Parameter& parameter) {
-    if (parameter.pitch == 0) return;
-    const bool has_known_rows = !parameter.shape.empty() && parameter.shape.back().size < 0;
-    if (!has_known_rows || parameter.pitch < parameter.shape.back().constant)
-      refuse_program("the rows of {} are no shorter than its pitch of {}", parameter.name,
-                     parameter.pitch);
+  static void verify_rows(const Parameter& parameter) {
+    if (parameter.row_multiple == 0) return;
+    if (parameter.shape.empty() || !is_power_of_two(parameter.row_multiple))
+      refuse_program("{} has no rows that begin at multiples of {}", parameter.name,
+                     parameter.row_multiple);
   }
 
   static void verify_type(const TileType& type) {

@@ -121,6 +121,12 @@ SizeExpr SizeExpr::binary(Op op, const SizeExpr& a, const SizeExpr& b) {
   return result;
 }
 
+SizeExpr SizeExpr::both(const SizeExpr& a, const SizeExpr& b) {
+  const SizeExpr always = constant(1);
+  if (a == always) return b;
+  return b == always ? a : binary(Op::And, a, b);
+}
+
 SizeExpr SizeExpr::negation(const SizeExpr& a) {
   SizeExpr result = a;
   result.nodes.push_back({Op::Not});

@@ -44,6 +44,8 @@ struct SizeExpr {
   static SizeExpr scalar(int64_t index);
   /// `a op b`
   static SizeExpr binary(Op op, const SizeExpr& a, const SizeExpr& b);
+  /// The conditions `a` and `b` together, without one that is always 1.
+  static SizeExpr both(const SizeExpr& a, const SizeExpr& b);
   /// 1 where `a` is 0, else 0.
   static SizeExpr negation(const SizeExpr& a);
 

@@ -18,6 +18,7 @@
 #include "compiler/predict/predict_gpu.h"
 #include "compiler/predict/predict_tiles.h"
 #include "compiler/tile_code.h"
+#include "compiler/tile_gain.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 #include "runtime/cpu/cpus.h"
@@ -86,8 +87,8 @@ std::string text_of(const predict::Surroundings& around, int threads) {
 
 /// Of the target of a request.
 struct Predictor {
-  Predictor(const internal::Predict& task, const Target& target) {
-    std::vector<int64_t> sizes(task.sizes().begin(), task.sizes().end());
+  Predictor(const internal::Predict& task, const Target& target)
+      : sizes(task.sizes().begin(), task.sizes().end()) {
     const Backend* const backend = find_backend(target);
     if (backend == nullptr) {
       fail(ErrorKind::Unsupported, "PREDICT_TARGET",
@@ -98,10 +99,10 @@ struct Predictor {
       const autoschedule::GpuMachine gpu = autoschedule::gpu_machine(target.arch);
       machine = autoschedule::text_of(gpu);
       surroundings = "no GPU has confirmed a prediction yet";
-      predict = [gpu, arch = ir::gpu_arch(target.arch), sizes](const ir::Kernel& loops) {
+      predict = [this, gpu, arch = ir::gpu_arch(target.arch)](const ir::Kernel& loops) {
         return predict::predict_gpu(loops, sizes, gpu, arch);
       };
-      predict_tiles = [gpu, sizes](const tile::Sequence& sequence) {
+      predict_tiles = [this, gpu](const tile::Sequence& sequence) {
         return predict::predict_tiles(sequence, sizes, gpu);
       };
       return;
@@ -111,11 +112,12 @@ struct Predictor {
     const int threads = task.threads() > 0 ? static_cast<int>(task.threads()) : available_cpus();
     machine = autoschedule::text_of(cpu);
     surroundings = text_of(around, threads);
-    predict = [=](const ir::Kernel& loops) {
+    predict = [this, cpu, around, threads](const ir::Kernel& loops) {
       return predict::predict(loops, sizes, cpu, around, threads);
     };
   }
 
+  const std::vector<int64_t> sizes;  // of a call
   std::string machine;
   std::string surroundings;
   std::function<predict::Prediction(const ir::Kernel&)> predict;
@@ -151,7 +153,7 @@ v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles
   const SketchSpace space = input.space();
   std::vector<TileCandidate> tiles;
   if (has_tiles && input.target.traits().has_threads)
-    tiles = tile_candidates(input.kernel, input.target, input.options);
+    tiles = tile_candidates(input.kernel, input.target, input.options, predictor.sizes);
   const auto add_tiles = [&] {
     for (const TileCandidate& each : std::exchange(tiles, {}))
       add(response, fmt::format("on tiles: {}", each.what), predictor.predict_tiles(each.sequence));
@@ -162,8 +164,9 @@ v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles
     const ir::Kernel loops =
         lower(input.kernel, schedule, input.target, input.options, Layout::Compact, observer);
     // What is taken comes first.
-    const bool comes_first = response.schedules().empty() && !tiles.empty() &&
-                             is_faster_in_cuda_c(tiles[0].sequence, loops, input.target.arch);
+    const bool comes_first =
+        response.schedules().empty() && !tiles.empty() &&
+        where_tiles_pay(tiles[0].sequence, loops, input.target.arch).evaluate(predictor.sizes) == 0;
     if (!comes_first) add_tiles();
     const std::string name = autoschedule::text_of(candidate, space.stages(), space.stage_names());
     v1::PredictedSchedule& written =

@@ -17,7 +17,7 @@ predict::Prediction reading_of(const CompilerInput& input, const language::Sched
                                const Artifact& artifact, std::span<const int64_t> sizes) {
   KILN_CHECK(input.target.traits().has_threads);
   const autoschedule::GpuMachine machine = autoschedule::gpu_machine(input.target.arch);
-  if (const std::optional<tile::Sequence> tiles = tile_sequence_of(input.kernel, artifact))
+  if (const std::optional<tile::Sequence> tiles = tile_sequence_of(input.kernel, artifact, sizes))
     return predict::predict_tiles(*tiles, sizes, machine);
   LoweringObserver silent;
   const ir::Kernel loops =

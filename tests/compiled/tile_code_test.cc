@@ -1,7 +1,9 @@
 // Which of the two generators for GPUs it is, and what the report says of it.
 #include "compiler/tile_code.h"
 
+#include <algorithm>
 #include <tuple>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -19,7 +21,7 @@ namespace {
 std::string product(std::string_view rows, std::string_view steps, std::string_view columns) {
   return fmt::format(
       "kernel product(A: float16[{0}, {1}], B: float16[{1}, {2}]) -> (C: float32[{0}, {2}]) {{"
-      " C[i, j] = sum[k < {1}](float32(A[i, k]) * float32(B[k, j])) }}",
+      " C[i, j] = sum[r < {1}](float32(A[i, r]) * float32(B[r, j])) }}",
       rows, steps, columns);
 }
 
@@ -87,8 +89,6 @@ TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
         made_of(plain, &assembler, {.untouched = true}, arch),
         fmt::format("Tile IR is used for sm_90, sm_100, sm_103, sm_110, not for {}", arch));
   }
-  expect_cuda_c(made_of(product("512", "n", "512"), &assembler),
-                "the call says how long the rows of its factors are");
   expect_cuda_c(
       made_of("kernel f(A: float32[8]) -> (B: float32[8]) { B[i] = A[i] + 1.0 }", &assembler),
       "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or of 8-bit "
@@ -155,6 +155,36 @@ TEST(TileCode, IsNotMentionedWhereNothingAssembles) {
 }
 
 class AssembledTileCode : public WithTileiras {};
+
+/// Calls whose rows begin at multiples of 16 bytes run one program, others copies before another
+/// one, if the copies pay.
+TEST_F(AssembledTileCode, IsChosenByTheSizesOfACall) {
+  const codegen::Tileiras tileiras;
+  const Made made = made_of(product("m", "k", "n"), &tileiras);
+  EXPECT_EQ(made.report["generator"]["name"], "Tile IR") << made.report;
+  const std::string why = made.report["generator"]["why"];
+  EXPECT_NE(why.find("where floormod(k, 8) == 0 && floormod(n, 8) == 0; else a product"),
+            std::string::npos)
+      << why;
+  const std::vector<Variant>& variants = made.artifact.variants;
+  ASSERT_EQ(variants.size(), 3u);
+  EXPECT_EQ(variants[0].tile_launches.size(), 1u);
+  EXPECT_EQ(variants[1].tile_launches.size(), 3u);
+  EXPECT_EQ(variants[1].tile_launches[2].entry, "kiln_tile_3");
+  EXPECT_EQ(variants[2].tile_launches.size(), 0u);
+  const auto taken = [&](std::vector<int64_t> sizes) {
+    const auto holds = [&](const Variant& each) { return each.condition.evaluate(sizes) != 0; };
+    return std::ranges::find_if(variants, holds) - variants.begin();
+  };
+  EXPECT_EQ(taken({4095, 4096, 4096}), 0);
+  EXPECT_EQ(taken({4095, 4096, 4091}), 1);
+  EXPECT_EQ(taken({4096, 4093, 4096}), 1);
+  EXPECT_EQ(taken({63, 65, 67}), 2);
+  EXPECT_EQ(taken({100, 4096, 65535}), 2);  // B is copied for a few rows
+  const int64_t sizes[] = {4095, 4096, 4091};
+  EXPECT_EQ(variants[1].tile_launches[0].grid[0].evaluate(sizes), 0);  // A lies well
+  EXPECT_EQ(variants[1].tile_workspace_bytes.evaluate(sizes), 4096 * 4096 * 2);
+}
 
 TEST_F(AssembledTileCode, IsLaunchedBehindThatOfItsCopies) {
   const codegen::Tileiras tileiras;
@@ -257,6 +287,17 @@ TEST(TileCode, OfAnAttentionSaysWhyItIsNone) {
       made_of(attention("float16", "512", "64"), &assembler, {.untouched = true}, "sm_75"),
       "Tile IR is used for sm_80, sm_86, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, "
       "sm_121, not for sm_75");
+}
+
+TEST(TileCode, ItsTextSaysForWhichCallsItIs) {
+  const std::string text = tile_text(kernel_of(product("m", "n", "512")).kernel);
+  EXPECT_TRUE(
+      text.starts_with("// where floormod(n, 8) == 0\ntile product[m, n](A: float16[m, n] "
+                       "rows by 8, B: float16[n, 512], "))
+      << text;
+  EXPECT_NE(text.find("}\n// else\ntile product_copies_A[m, n](A: float16[m, n], A_copy: "),
+            std::string::npos)
+      << text;
 }
 
 TEST(TileCode, ItsTextIsForAPerson) {

@@ -91,6 +91,41 @@ def test_hopper_multiplies_odd_sizes_as_it_does_even_ones(daemon, transposed, dt
     assert loop.kinds["LDG"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
 
 
+# A call whose rows begin at multiples of 16 bytes runs the first product, any other the second one on copies of what does not.
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+def test_hopper_multiplies_sizes_that_a_call_brings_as_it_does_known_ones(daemon, transposed, dtype):
+    m, n, l = te.var("m"), te.var("n"), te.var("l")
+    kernel = _compiled(daemon, _product(m, n, l, dtype, "a" in transposed, "b" in transposed))
+    _tiles_of(kernel)
+    assert "; else a product" in kernel.report()["generator"]["why"]
+    products = [row for row in kernel.report()["kernels"] if row["main_loop"]["kind"] in ("HGMMA", "QGMMA")]
+    assert len(products) == 2
+    for row in products:
+        loop = main_loop(daemon, row["name"])
+        compare(row["main_loop"], loop)
+        assert loop.arithmetic == 4 and len(loop.opcodes) <= (18 if dtype == "bfloat16" else 33) * loop.arithmetic, loop.kinds
+        assert loop.kinds["LDG"] == loop.kinds["LDGSTS"] == loop.kinds["LDS"] == loop.kinds["STL"] == 0, loop.kinds
+        assert row["spill_bytes"] == 0
+
+
+# Small ones are predicted to take less time in CUDA C than on copies, and those of which a copy is read by a few rows.
+def test_what_a_call_of_any_sizes_takes_is_predicted(daemon):
+    m, n, l = te.var("m"), te.var("n"), te.var("l")
+    tensors = _product(m, n, l, "bfloat16")
+    _tiles_of(_compiled(daemon, tensors))
+
+    def first(*sizes):
+        names = dict(zip(("m", "l", "n"), sizes, strict=True))
+        return kiln.predict(tensors, target="cuda -arch=sm_90", sizes=names, connection=daemon.connection).schedules[0]
+
+    even, odd = first(4096, 4096, 4096), first(4095, 4093, 4091)
+    assert even.name.startswith("on tiles") and "copies" not in even.name
+    assert "from copies of both factors" in odd.name and even.seconds < odd.seconds < 1.5 * even.seconds
+    for sizes in ((255, 257, 259), (100, 4093, 4091)):
+        assert "matrix instructions" in first(*sizes).name
+
+
 # Copies of a small product take longer than what they save.
 def test_small_odd_products_are_cuda(daemon):
     kernel = _compiled(daemon, _product(61, 63, 59, "bfloat16"))

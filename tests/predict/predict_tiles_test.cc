@@ -103,6 +103,30 @@ TEST(PredictTiles, CopiesOfFactorsComeOnTop) {
   EXPECT_DOUBLE_EQ(whole.cycles, alone.cycles + taken);
 }
 
+TEST(PredictTiles, CopiesAreMadeWhereRowsAreUneven) {
+  const tile::Program copy =
+      tile::parse(R"(tile copies[n](A: float16[n, n], T: float16[n, n] rows by 8 output) {
+  blocks i: n by 16, j: n by 256
+  view v0 = A[16, 256]
+  view v1 = T[16, 256]
+  t0 = load v0[i, j]
+  store v1[i, j] = t0
+})");
+  tile::Sequence sequence = tile::alone(tile::parse(product("float16", "64")));
+  const tile::Sequence without = sequence;
+  const auto tensor = static_cast<uint32_t>(sequence.tensors.size());
+  sequence.tensors.push_back(copy.parameters[0]);
+  sequence.tensors.push_back(copy.parameters[1]);
+  sequence.steps.insert(sequence.steps.begin(), {copy, {tensor, tensor + 1}, true});
+  const Prediction uneven = predict_tiles(sequence, {{4095}}, h100());
+  EXPECT_DOUBLE_EQ(uneven.cycles, predict_tiles(without, {{4095}}, h100()).cycles +
+                                      term_of(uneven, "copies of factors"));
+  EXPECT_EQ(predict_tiles(sequence, {{4096}}, h100()).cycles,
+            predict_tiles(without, {{4096}}, h100()).cycles);
+  // The place of each element of an open row is computed in 64 bits.
+  EXPECT_GE(term_of(predict_tiles(copy, {{4095}}, h100()), "issue"), 31.0 * 4096 * 46 / 128);
+}
+
 TEST(PredictTiles, FewRowsAreMultipliedByWarps) {
   const Prediction few = predicted(product("float16", "32"), 1024);
   EXPECT_DOUBLE_EQ(term_of(few, "tensor cores"), 32 * 64 * 1024 / (2048 * 0.629));

@@ -50,6 +50,16 @@ TEST(SizeExpr, ComparesAndCombines) {
   EXPECT_EQ(SizeExpr::negation(SizeExpr::constant(9)).evaluate({}), 0);
 }
 
+TEST(SizeExpr, LeavesOutAConditionThatAlwaysHolds) {
+  const SizeExpr always = SizeExpr::constant(1);
+  const SizeExpr is_less =
+      SizeExpr::binary(SizeExpr::Op::Less, SizeExpr::scalar(0), SizeExpr::scalar(1));
+  EXPECT_EQ(SizeExpr::both(always, is_less), is_less);
+  EXPECT_EQ(SizeExpr::both(is_less, always), is_less);
+  EXPECT_EQ(SizeExpr::both(is_less, is_less),
+            SizeExpr::binary(SizeExpr::Op::And, is_less, is_less));
+}
+
 TEST(SizeExpr, RefusesToOverflow) {
   expect_error([] { value(Op::Add, kMax, 1); }, ErrorKind::ResourceExhausted,
                "a size computed from 9223372036854775807 and 1 is past the range of int64");

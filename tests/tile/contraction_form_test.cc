@@ -2,9 +2,12 @@
 // reach them, compute what the definition says.
 #include "compiler/tile/contraction_form.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "compiler/codegen/main_loop.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/kernels.h"
 #include "tests/support/random.h"
@@ -83,8 +86,8 @@ std::vector<HostTensor> small_integers(const language::Kernel& kernel,
   return inputs;
 }
 
-/// That each way to do a kernel, of which there is at least one, gives the bits of the definition.
-/// Returns how many copies they have.
+/// That each way to do a kernel for such a call, of which there is at least one, gives the bits of
+/// the definition. Returns how many copies they have.
 size_t expect_forms(const language::Kernel& kernel, std::string_view arch,
                     const std::vector<int64_t>& sizes, const std::vector<HostTensor>& inputs) {
   const std::vector<HostTensor> expected =
@@ -99,6 +102,7 @@ size_t expect_forms(const language::Kernel& kernel, std::string_view arch,
       EXPECT_EQ(error.reason(), "TILE_FORM");
       continue;
     }
+    if (condition_of(sequence).evaluate(sizes) == 0) continue;
     SCOPED_TRACE(tile::print(sequence));
     const std::vector<HostTensor> actual = tile::interpret(sequence, sizes, inputs);
     EXPECT_EQ(actual.size(), 1u);
@@ -135,6 +139,39 @@ TEST(ContractionForm, OfAnyProductIsTheDefinition) {
     const language::Kernel kernel = kernel_of(drawn.text).kernel;
     expect_forms(kernel, "sm_90", drawn.sizes, small_integers(kernel, drawn.sizes, random));
   }
+}
+
+/// A product whose sizes a call brings, any of which may be 1, odd or even enough for copies
+/// without threads; its factors are transposed or not.
+TEST(ContractionForm, OfRowsThatTheCallSaysTheLengthOfIsTheDefinition) {
+  constexpr std::string_view kTypes[] = {"float16", "float8_e4m3fn", "int8", "float32"};
+  constexpr std::string_view kText =
+      "kernel k(A: {0}[{1}], B: {0}[{2}], D: {3}[m, n]) -> (C: {3}[m, n]) {{\n"
+      "  S: {3}[m, n]\n"
+      "  S[i, j] = sum[r < k]({4}(A[{5}]) * {4}(B[{6}]))\n"
+      "  C[i, j] = S[i, j] + D[i, j]\n}}\n";
+  const uint64_t first = fuzz_seed(0);
+  const uint64_t end = first + static_cast<uint64_t>(fuzz_rounds(60));
+  size_t copies = 0;
+  for (uint64_t seed = first; seed < end && !HasFailure(); ++seed) {
+    Random random(seed);
+    const std::string_view type = kTypes[random.between(0, 3)];
+    const std::string_view wide = type == "int8" ? "int32" : "float32";
+    std::vector<int64_t> sizes;
+    for (int i = 0; i < 3; ++i)
+      sizes.push_back(random.chance(0.5) ? 16 * random.between(1, 5) : random.between(1, 80));
+    const bool turns_a = random.chance(0.5);
+    const bool turns_b = random.chance(0.5);
+    const std::string text = fmt::format(
+        fmt::runtime(kText), type, turns_a ? "k, m" : "m, k", turns_b ? "n, k" : "k, n", wide,
+        type == "float32" ? "tf32" : wide, turns_a ? "r, i" : "i, r", turns_b ? "j, r" : "r, j");
+    SCOPED_TRACE(
+        fmt::format("to repeat: KILN_FUZZ_SEED={}\n{}\n{}", seed, text, fmt::join(sizes, " ")));
+    const language::Kernel kernel = kernel_of(text).kernel;
+    for (const std::string_view arch : {"sm_90", "sm_100"})
+      copies += expect_forms(kernel, arch, sizes, small_integers(kernel, sizes, random));
+  }
+  EXPECT_GT(copies, end - first);
 }
 
 /// What is made of a factor before it is multiplied, in 16 bits.
@@ -197,21 +234,21 @@ TEST(ContractionForm, ChannelsOfAWindowComeLast) {
               " Y[b, m, y, x] = sum[c < 64, r < 3, s < 3]("
               "float32(X[b, c, y + r, x + s]) * float32(F[m, c, r, s])) }",
               {64, 32, 32, 0}),
-      R"(tile k_copies_X[n](X: float16[n, 64, 120], X_copy: float16[n, 120, 64] pitch 64 output) {
+      R"(tile k_copies_X[n](X: float16[n, 64, 120], X_copy: float16[n, 120, 64] rows by 8 output) {
   blocks d0: n by 1, d1: 120 by 64, d2: 64 by 64
   view v0 = X[1, 64, 64]
   view v1 = X_copy[1, 64, 64] order [0, 2, 1]
   t0 = load v0[d0, d2, d1]
   store v1[d0, d2, d1] = t0
 }
-tile k_copies_F[n](F: float16[32, 64, 9], F_copy: float16[32, 9, 64] pitch 64 output) {
+tile k_copies_F[n](F: float16[32, 64, 9], F_copy: float16[32, 9, 64] rows by 8 output) {
   blocks d0: 32 by 4, d1: 9 by 16, d2: 64 by 64
   view v0 = F[4, 64, 16]
   view v1 = F_copy[4, 64, 16] order [0, 2, 1]
   t0 = load v0[d0, d2, d1]
   store v1[d0, d2, d1] = t0
 }
-tile k[n](X_copy: float16[n, 10, 12, 64] pitch 64, F_copy: float16[32, 3, 3, 64] pitch 64, Y: float32[n, 32, 8, 10] output) {
+tile k[n](X_copy: float16[n, 10, 12, 64] rows by 8, F_copy: float16[32, 3, 3, 64] rows by 8, Y: float32[n, 32, 8, 10] output) {
   blocks b: n by 1, m: 32 by 32, y: 8 by 4, x: 10 by 16
   view v0 = F_copy[1, 1, 32, 32] order [1, 2, 3, 0]
   view v1 = Y[1, 4, 16, 32] order [0, 2, 3, 1]
@@ -233,14 +270,14 @@ TEST(ContractionForm, RowsOfAnyLengthBeginAtMultiplesOf16Bytes) {
   EXPECT_EQ(text_of("kernel k(A: float16[64, 61], B: float16[61, 40]) -> (C: float32[64, 40]) {"
                     " C[i, j] = sum[k < 61](float32(A[i, k]) * float32(B[k, j])) }",
                     {64, 32, 32, 0}),
-            R"(tile k_copies_A(A: float16[64, 61], A_copy: float16[64, 61] pitch 64 output) {
+            R"(tile k_copies_A(A: float16[64, 61], A_copy: float16[64, 61] rows by 8 output) {
   blocks d0: 64 by 64, d1: 61 by 64
   view v0 = A[64, 64]
   view v1 = A_copy[64, 64]
   t0 = load v0[d0, d1]
   store v1[d0, d1] = t0
 }
-tile k(A_copy: float16[64, 61] pitch 64, B: float16[61, 40], C: float32[64, 40] output) {
+tile k(A_copy: float16[64, 61] rows by 8, B: float16[61, 40], C: float32[64, 40] output) {
   blocks i: 64 by 64, j: 40 by 32
   view v0 = A_copy[64, 32]
   view v1 = B[32, 32]
@@ -255,6 +292,75 @@ tile k(A_copy: float16[64, 61] pitch 64, B: float16[61, 40], C: float32[64, 40] 
   store v2[i, j] = t1
 }
 )");
+}
+
+/// Where the call says how long rows are, they are copied unless they begin there anyway.
+TEST(ContractionForm, RowsOfOpenLengthBeginAtMultiplesOf16Bytes) {
+  constexpr std::string_view kOpen =
+      "kernel k(A: float16[64, m], B: float16[m, n]) -> (C: float32[64, n]) {"
+      " C[i, j] = sum[r < m](float32(A[i, r]) * float32(B[r, j])) }";
+  EXPECT_EQ(text_of(kOpen, {64, 32, 32, 0}),
+            R"(tile k_copies_A[m, n](A: float16[64, m], A_copy: float16[64, m] rows by 8 output) {
+  blocks d0: 64 by 16, d1: m by 256
+  view v0 = A[16, 256]
+  view v1 = A_copy[16, 256]
+  t0 = load v0[d0, d1]
+  store v1[d0, d1] = t0
+}
+tile k_copies_B[m, n](B: float16[m, n], B_copy: float16[m, n] rows by 8 output) {
+  blocks d0: m by 16, d1: n by 256
+  view v0 = B[16, 256]
+  view v1 = B_copy[16, 256]
+  t0 = load v0[d0, d1]
+  store v1[d0, d1] = t0
+}
+tile k[m, n](A_copy: float16[64, m] rows by 8, B_copy: float16[m, n] rows by 8, C: float32[64, n] output) {
+  blocks i: 64 by 64, j: n by 32
+  view v0 = A_copy[64, 32]
+  view v1 = B_copy[32, 32]
+  view v2 = C[64, 32]
+  t0 = constant float32[64, 32] 0
+  t1 = for r: m by 32 with t2 = t0 {
+    t3 = load v0[i, r]
+    t4 = load v1[r, j]
+    t5 = mma t3, t4, t2
+    yield t5
+  }
+  store v2[i, j] = t1
+}
+)");
+  const std::vector<tile::ContractionForm> forms =
+      tile::contraction_forms(kernel_of(kOpen).kernel, "sm_90");
+  ASSERT_EQ(forms.size(), 3u);
+  const tile::Sequence even = forms[1].sequence({64, 32, 32, 0});
+  EXPECT_TRUE(forms[1].has_even_rows());
+  const std::vector<std::string> names = {"m", "n"};
+  EXPECT_EQ(has_even_rows(even).describe(names), "floormod(m, 8) == 0 && floormod(n, 8) == 0");
+  EXPECT_EQ(tile::unaligned_rows(even.last()), "");
+  const tile::Sequence copied = forms[2].sequence({64, 32, 32, 0});
+  const int64_t sizes[] = {24, 33};  // A is read as it is
+  EXPECT_EQ(block_count(copied.steps[0]).evaluate(sizes), 0);
+  EXPECT_EQ(block_count(copied.steps[1]).evaluate(sizes), 2);
+  EXPECT_EQ(workspace_bytes(copied).evaluate(sizes), 24 * 40 * 2);
+}
+
+/// A matrix that has dimensions of 1, too: its rows are not those that the program reads.
+TEST(ContractionForm, OpenRowsMayStandBesideDimensionsOfOne) {
+  for (const std::string_view shapes : {"m, n, 1", "1, n"}) {
+    const bool is_vector = shapes == "1, n";
+    const language::Kernel kernel =
+        kernel_of(fmt::format("kernel k(A: float16[m, 64], B: float16[64, n], D: float32[{0}])"
+                              " -> (C: float32[m, n]) {{ S: float32[m, n]"
+                              " S[i, j] = sum[r < 64](float32(A[i, r]) * float32(B[r, j]))"
+                              " C[i, j] = S[i, j] + D[{1}] }}",
+                              shapes, is_vector ? "0, j" : "i, j, 0"))
+            .kernel;
+    for (const int64_t n : {40, 41}) {
+      Random random(3);
+      const std::vector<int64_t> sizes = {17, n};
+      expect_forms(kernel, "sm_90", sizes, small_integers(kernel, sizes, random));
+    }
+  }
 }
 
 size_t copies_of(std::string_view type, std::string_view wide, std::string_view b,
@@ -344,6 +450,31 @@ TEST_F(AssembledForm, OfComputedFactors) {
       const std::string cubin = codegen::Tileiras().assemble(
           tile::bytecode(form.sequence(shape), {.arch = arch, .warps = shape.warps}), arch);
       EXPECT_EQ(codegen::kernels_of_cubin(cubin).size(), 1u);
+    }
+  }
+}
+
+/// The loads are those that need no threads, of each of its forms that is used.
+TEST_F(AssembledForm, OfOpenRowsIsCopiedWithoutThreads) {
+  constexpr std::string_view kOpen =
+      "kernel k(A: float16[m, k], B: float16[k, n]) -> (C: float16[m, n]) {"
+      " S: float32[m, n] S[i, j] = sum[r < k](float32(A[i, r]) * float32(B[r, j]))"
+      " C[i, j] = float16(S[i, j]) }";
+  for (const std::string_view arch : {"sm_90", "sm_100"}) {
+    for (const tile::ContractionForm& form :
+         tile::contraction_forms(kernel_of(kOpen).kernel, arch)) {
+      const tile::BlockShape shape = form.shapes()[0];
+      const tile::Sequence sequence = form.sequence(shape);
+      if (!tile::unaligned_rows(sequence.last()).empty()) continue;
+      const std::string cubin = codegen::Tileiras().assemble(
+          tile::bytecode(sequence, {.arch = arch, .warps = shape.warps}), arch);
+      const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
+      ASSERT_EQ(kernels.size(), sequence.steps.size());
+      const auto product = std::ranges::find(kernels, tile::entry_name(sequence.steps.size() - 1),
+                                             &codegen::CubinKernel::name);
+      const codegen::MainLoop loop = codegen::main_loop_of(product->code, arch);
+      EXPECT_LE(loop.instructions, 18 * loop.arithmetic);
+      EXPECT_TRUE(loop.accesses.empty());
     }
   }
 }

@@ -17,7 +17,7 @@ void expect_round_trip(std::string_view text) {
 TEST(TileText, AProductWithAnEpilogue) { expect_round_trip(kProduct); }
 
 TEST(TileText, RowsWithGapsBetweenThem) {
-  expect_round_trip(program_with(kProduct, "A: bfloat16[n, 20]", "A: bfloat16[n, 20] pitch 24"));
+  expect_round_trip(program_with(kProduct, "A: bfloat16[n, 20]", "A: bfloat16[n, 20] rows by 8"));
 }
 
 TEST(TileText, AConvolution) { expect_round_trip(kConvolution); }

@@ -30,8 +30,8 @@ void expect_refused(std::string_view program, std::span<const Broken> breaches) 
 constexpr Broken kBroken[] = {
     {"C: float16[n, 12]", "C: int64[n, 12]",
      "C has elements of int64; tiles have floats of 8, 16 and 32 bits, int8, uint8 and int32"},
-    {"A: bfloat16[n, 20]", "A: bfloat16[n, 20] pitch 16",
-     "the rows of A are no shorter than its pitch of 16"},
+    {"A: bfloat16[n, 20]", "A: bfloat16[n, 20] rows by 12",
+     "A has no rows that begin at multiples of 12"},
     {"i: n by 8", "i: n by 6", "axis i goes by 6, which is not a power of two"},
     {"v2 = bias[8]", "v2 = bias[8, 8]", "bias has 1 dimensions, but its view has tiles of 2"},
     {"v2 = bias[8]", "v2 = bias[12]",

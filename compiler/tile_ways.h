@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/language/kernel.h"
+#include "compiler/tile/sequence.h"
+
+namespace kiln {
+
+/// A kernel on tiles, by how many warps a block of its last program is run, and what it is.
+struct Tiled {
+  tile::Sequence sequence;
+  int warps = 0;
+  std::string what;
+  int64_t most_spilled = 0;  // bytes of a thread that are no worse than CUDA C
+};
+
+/// A kernel on tiles for some calls: the blocks that are tried, the best first.
+struct TileWay {
+  std::vector<Tiled> tiled;
+
+  const tile::Sequence& sequence() const { return tiled[0].sequence; }
+};
+
+/// The ways of a kernel for an architecture: of calls that two are for, the first is taken. Throws
+/// Unsupported TILE_FORM with the reason where there is none.
+std::vector<TileWay> tile_ways(const language::Kernel& kernel, const std::string& arch);
+
+}  // namespace kiln
