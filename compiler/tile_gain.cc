@@ -173,10 +173,13 @@ class Comparison {
     return condition;
   }
 
-  /// How many products read an element of what a step copies.
+  /// How many products read an element of what a step leaves.
   Count uses_of(const tile::Sequence::Step& step) const {
+    const auto left = std::ranges::find_if(step.program.parameters, &tile::Parameter::is_output) -
+                      step.program.parameters.begin();
     const std::vector<uint32_t>& tensors = sequence_.steps.back().tensors;
-    const auto at = std::ranges::find(tensors, step.tensors[1]) - tensors.begin();
+    const auto at =
+        std::ranges::find(tensors, step.tensors[static_cast<size_t>(left)]) - tensors.begin();
     const std::set<tile::AxisId> axes = axes_of(sequence_.last(), static_cast<uint32_t>(at));
     Count uses;
     for (tile::AxisId axis = 0; axis < sequence_.last().block_axes; ++axis)

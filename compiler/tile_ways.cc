@@ -79,11 +79,15 @@ std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::st
   return tiled;
 }
 
-std::string_view text_of_copies(const tile::ContractionForm& form) {
-  if (form.copies().empty()) return "";
-  return form.copies().size() == 1
-             ? ", from a copy of one factor whose rows tensor cores can read"
-             : ", from copies of both factors whose rows tensor cores can read";
+std::string text_of_factors(const tile::ContractionForm& form) {
+  std::string text;
+  if (form.stored().size() == 1) text += ", of a factor that is computed and stored before";
+  if (form.stored().size() == 2) text += ", of factors that are computed and stored before";
+  if (form.copies().size() == 1)
+    text += ", from a copy of one factor whose rows tensor cores can read";
+  if (form.copies().size() == 2)
+    text += ", from copies of both factors whose rows tensor cores can read";
+  return text;
 }
 
 /// Of a guess at what the call brings, whose rows are even where they have to be.
@@ -102,7 +106,7 @@ std::vector<Tiled> tiled_form(const tile::ContractionForm& form) {
     tile::Sequence sequence = form.sequence(shape);
     std::string what =
         fmt::format("{}, in blocks of {} x {} with {} steps at once{}", kind_of(sequence.last()),
-                    shape.rows, shape.columns, shape.steps, text_of_copies(form));
+                    shape.rows, shape.columns, shape.steps, text_of_factors(form));
     tiled.push_back({std::move(sequence), shape.warps, std::move(what)});
   }
   return tiled;

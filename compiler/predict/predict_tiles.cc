@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "compiler/predict/launch_work.h"
@@ -211,10 +212,26 @@ class Tiles {
   std::map<ValueId, tile::ViewId> loaded_;  // tiles as they lie in memory
 };
 
-/// Of all tensors.
+/// Those of which windows are read.
+std::set<uint32_t> windowed(const std::vector<Instruction>& body) {
+  std::set<uint32_t> parameters;
+  for (const Instruction& each : body) {
+    if (const auto* loop = std::get_if<tile::For>(&each.what))
+      parameters.merge(windowed(loop->body));
+    if (const auto* window = std::get_if<tile::Window>(&each.what))
+      parameters.insert(window->parameter);
+  }
+  return parameters;
+}
+
+/// Of all tensors that are read or stored.
 double bytes_of(const tile::Program& program, std::span<const int64_t> sizes) {
+  std::set<uint32_t> moved = windowed(program.body);
+  for (const tile::View& view : program.views)
+    moved.insert(view.parameter);
   double bytes = 0;
-  for (const tile::Parameter& parameter : program.parameters) {
+  for (const uint32_t number : moved) {
+    const tile::Parameter& parameter = program.parameters[number];
     auto of_one = static_cast<double>(size_of(parameter.type));
     for (const tile::Extent& extent : parameter.shape)
       of_one *= static_cast<double>(extent.at(sizes));
@@ -250,15 +267,17 @@ Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> 
 Prediction predict_tiles(const tile::Sequence& sequence, std::span<const int64_t> sizes,
                          const autoschedule::GpuMachine& machine) {
   Prediction whole = predict_tiles(sequence.last(), sizes, machine);
-  double copies = 0;  // each of which waits for what it loads before it stores it
+  double before = 0;  // each of which waits for what it loads before it stores it
+  bool are_copies = true;
   for (const tile::Sequence::Step& step :
        std::span(sequence.steps).first(sequence.steps.size() - 1)) {
     if (tile::block_count(step).evaluate(sizes) == 0) continue;
-    copies += predict_tiles(step.program, sizes, machine).cycles + autoschedule::kLoadCycles;
+    are_copies = are_copies && step.program.body.size() == 2;  // a load and a store
+    before += predict_tiles(step.program, sizes, machine).cycles + autoschedule::kLoadCycles;
   }
-  if (copies == 0) return whole;
+  if (before == 0) return whole;
   std::vector<Term> terms = std::move(whole.terms);
-  terms.push_back({"copies of factors", copies, true});
+  terms.push_back({are_copies ? "copies of factors" : "factors computed before", before, true});
   return prediction_of(std::move(terms), machine.gigahertz);
 }
 

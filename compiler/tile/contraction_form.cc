@@ -1,4 +1,4 @@
-// The sequence of programs that copies factors and multiplies the copies.
+// The sequence of programs that computes or copies factors and multiplies what they leave.
 //
 //   C[i, j] = sum[k < 4091](A[i, k] * B[k, j])
 //     ->  A_copy[i, k] = A[i, k], whose rows begin 4096 elements apart; B_copy likewise
@@ -15,6 +15,7 @@
 #include "compiler/tile/joined_axes.h"
 #include "compiler/tile/program_writer.h"
 #include "compiler/tile/without_ones.h"
+#include "runtime/core/error.h"
 
 namespace kiln::tile {
 
@@ -64,8 +65,11 @@ std::vector<Parameter> even_parameters(const Kernel& kernel, const Kernel& plain
 }  // namespace
 
 ContractionForm::ContractionForm(std::vector<Parameter> parameters, Kernel read,
-                                 std::vector<FactorCopy> copies)
-    : parameters_(std::move(parameters)), read_(std::move(read)), copies_(std::move(copies)) {}
+                                 std::vector<StoredStage> stored, std::vector<FactorCopy> copies)
+    : parameters_(std::move(parameters)),
+      read_(std::move(read)),
+      stored_(std::move(stored)),
+      copies_(std::move(copies)) {}
 
 bool ContractionForm::has_even_rows() const {
   return std::ranges::any_of(parameters_,
@@ -75,10 +79,22 @@ bool ContractionForm::has_even_rows() const {
 Sequence ContractionForm::sequence(const BlockShape& shape) const {
   Sequence sequence = alone(contraction(read_, shape));
   sequence.tensors = parameters_;
+  sequence.given = static_cast<uint32_t>(parameters_.size());
   Sequence::Step product = std::move(sequence.steps.back());
   sequence.steps.clear();
   for (size_t i = 0; i < parameters_.size(); ++i)
     product.program.parameters[i].row_multiple = parameters_[i].row_multiple;
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    Parameter& read = product.program.parameters[parameters_.size() + i];
+    read.row_multiple = kRowBytes / size_of(read.type);
+    Sequence::Step step{stored_[i].program, stored_[i].inputs};
+    step.program.parameters.back().row_multiple = read.row_multiple;
+    for (size_t input = 0; input < step.tensors.size(); ++input)
+      step.program.parameters[input].row_multiple = parameters_[step.tensors[input]].row_multiple;
+    step.tensors.push_back(static_cast<uint32_t>(sequence.tensors.size()));
+    sequence.tensors.push_back(read);
+    sequence.steps.push_back(std::move(step));
+  }
   for (const FactorCopy& copy : copies_) {
     Parameter& read = product.program.parameters[copy.parameter];
     Parameter given = read;
@@ -99,20 +115,62 @@ Sequence ContractionForm::sequence(const BlockShape& shape) const {
   return sequence;
 }
 
-std::vector<ContractionForm> contraction_forms(const Kernel& kernel, std::string_view arch) {
-  const Kernel plain = with_joined_axes(without_ones(kernel));
-  const std::vector<Parameter> parameters = parameters_of(kernel);
-  const std::vector<Parameter> even = even_parameters(kernel, plain);
-  std::vector<FactorCopy> copies = factor_copies(plain, arch);
-  std::vector<FactorCopy> kept = copies;  // where rows are even
-  std::erase_if(kept, [](const FactorCopy& copy) { return copy.is_spared; });
+namespace {
 
-  std::vector<ContractionForm> forms = {ContractionForm(parameters, plain, {})};
-  if (even != parameters) forms.emplace_back(even, plain, std::vector<FactorCopy>{});
-  if (even != parameters && !kept.empty()) forms.emplace_back(even, with_copies(plain, kept), kept);
-  if (!copies.empty())
-    forms.emplace_back(parameters, with_copies(plain, copies), std::move(copies));
-  return forms;
+/// Finds the ways.
+class FormWriter {
+ public:
+  FormWriter(const Kernel& kernel, std::string_view arch)
+      : plain_(with_joined_axes(without_ones(kernel))),
+        parameters_(parameters_of(kernel)),
+        even_(even_parameters(kernel, plain_)),
+        arch_(arch) {}
+
+  std::vector<ContractionForm> run() {
+    add_all(plain_, {});
+    try {
+      const StoredFactors factors = stored_factors(plain_);
+      if (!factors.stages.empty()) add_all(factors.rest, factors.stages);
+    } catch (const Error& error) {
+      if (error.reason() != "TILE_FORM") throw;
+    }
+    return std::move(forms_);
+  }
+
+ private:
+  void add_all(const Kernel& kernel, const std::vector<StoredStage>& stored) {
+    std::vector<FactorCopy> copies = factor_copies(kernel, arch_);
+    const auto is_stored = [&](const FactorCopy& copy) {
+      return copy.parameter >= parameters_.size();
+    };
+    // It is stored with rows that begin at multiples already.
+    std::erase_if(copies, [&](const FactorCopy& copy) {
+      return is_stored(copy) && std::ranges::is_sorted(copy.order);
+    });
+    if (std::ranges::any_of(copies, is_stored)) return;
+    std::vector<FactorCopy> kept = copies;  // where rows are even
+    std::erase_if(kept, [](const FactorCopy& copy) { return copy.is_spared; });
+    add(parameters_, kernel, stored, {});
+    if (even_ != parameters_) add(even_, kernel, stored, {});
+    if (even_ != parameters_ && !kept.empty()) add(even_, kernel, stored, kept);
+    if (!copies.empty()) add(parameters_, kernel, stored, copies);
+  }
+  void add(const std::vector<Parameter>& parameters, const Kernel& kernel,
+           const std::vector<StoredStage>& stored, const std::vector<FactorCopy>& copies) {
+    forms_.emplace_back(parameters, with_copies(kernel, copies), stored, copies);
+  }
+
+  const Kernel plain_;
+  const std::vector<Parameter> parameters_;
+  const std::vector<Parameter> even_;
+  const std::string_view arch_;
+  std::vector<ContractionForm> forms_;
+};
+
+}  // namespace
+
+std::vector<ContractionForm> contraction_forms(const Kernel& kernel, std::string_view arch) {
+  return FormWriter(kernel, arch).run();
 }
 
 }  // namespace kiln::tile

@@ -264,6 +264,24 @@ def test_hopper_computes_factors_on_their_way(daemon, kind):
     assert loop.kinds["STL"] == loop.kinds["LDL"] == 0, loop.kinds
 
 
+# Computed by each block of columns it would take longer than the product.
+@pytest.mark.parametrize(("arch", "most"), [("sm_90", 18), ("sm_100", 15)])
+def test_what_takes_long_in_front_of_a_product_is_stored_once(daemon, arch, most):
+    k = te.reduce_axis((0, 4096), "k")
+    a, b = te.placeholder((4096, 4096), "bfloat16", "A"), te.placeholder((4096, 4096), "bfloat16", "B")
+    x = te.compute((4096, 4096), lambda i, l: a[i, l].astype("float32"), "X")
+    gelu = te.compute((4096, 4096), lambda i, l: (x[i, l] * 0.5 * (1.0 + te.erf(x[i, l] * 0.70710678))).astype("bfloat16"), "R")
+    sums = te.compute((4096, 4096), lambda i, j: te.sum(gelu[i, k].astype("float32") * b[k, j].astype("float32"), axis=k), "C")
+    kernel = _compiled(daemon, [a, b, sums], arch=arch)
+    row = _tiles_of(kernel)
+    assert row["name"] == "kiln_tile_1" and kernel.report()["launches"] == 2
+    loop = main_loop(daemon, row["name"])
+    compare(row["main_loop"], loop)
+    assert loop.arithmetic == 4 and len(loop.opcodes) <= most * 4, loop.kinds
+    elements = whole_code(daemon, "kiln_tile_0")
+    assert elements.widths("LDG") == elements.widths("STG") == {16} and elements.kinds["STL"] == 0, elements.kinds
+
+
 def _channels_first(size, channels, filters, padding=1, window=3, dtype="bfloat16"):
     x = te.placeholder((32, channels, size, size), dtype, "X")
     f = te.placeholder((filters, channels, window, window), dtype, "F")

@@ -145,6 +145,13 @@ TEST(PredictTiles, TensorsThatAreNotInL2ComeFromMemory) {
                    bytes / (h100().memory_bytes * 132));
 }
 
+TEST(PredictTiles, TensorsThatAProgramDoesNotReadAreNotMoved) {
+  tile::Program program = tile::parse(product("float16", "64"));
+  const Prediction alone = predict_tiles(program, {{65536}}, h100());
+  program.parameters.push_back(program.parameters[0]);
+  EXPECT_EQ(predict_tiles(program, {{65536}}, h100()).cycles, alone.cycles);
+}
+
 /// A loop over the parts up to that of the block, of 1 to 8 parts: 4.5 of 8 on average.
 TEST(PredictTiles, LoopsThatEndEarlierTakeLess) {
   const auto loop = [](std::string_view ends) {

@@ -174,6 +174,13 @@ TEST(ContractionForm, OfRowsThatTheCallSaysTheLengthOfIsTheDefinition) {
   EXPECT_GT(copies, end - first);
 }
 
+/// The text of the last of its forms.
+std::string text_of(std::string_view kernel_text, const tile::BlockShape& shape,
+                    std::string_view arch = "sm_90") {
+  const language::Kernel kernel = kernel_of(kernel_text).kernel;
+  return tile::print(tile::contraction_forms(kernel, arch).back().sequence(shape));
+}
+
 /// What is made of a factor before it is multiplied, in 16 bits.
 constexpr std::string_view kComputed[] = {
     // A relu and a scale of the steps.
@@ -206,6 +213,59 @@ TEST(ContractionForm, FactorsAreComputedOnTheirWay) {
   }
 }
 
+TEST(ContractionForm, AComputedFactorMayBeStoredFirst) {
+  EXPECT_EQ(
+      text_of("kernel k(A: float16[64, 61], B: float16[61, 40], s: float16[61])"
+              " -> (C: float32[64, 40]) { R: float16[64, 61] R[i, k] = A[i, k]*s[k]"
+              " C[i, j] = sum[k < 61](float32(R[i, k]) * float32(B[k, j])) }",
+              {64, 32, 32, 0}),
+      R"(tile k_computes_R(A: float16[64, 61], B: float16[61, 40], s: float16[61], R: float16[64, 61] rows by 8 output) {
+  blocks i: 64 by 64, k: 61 by 64
+  view v0 = A[64, 64]
+  view v1 = s[64]
+  view v2 = R[64, 64]
+  t0 = load v0[i, k]
+  t1 = load v1[k]
+  t2 = reshape [1, 64] t1
+  t3 = broadcast [64, 64] t2
+  t4 = multiply t0, t3
+  store v2[i, k] = t4
+}
+tile k(A: float16[64, 61], B: float16[61, 40], s: float16[61], C: float32[64, 40] output, R: float16[64, 61] rows by 8) {
+  blocks i: 64 by 64, j: 40 by 32
+  view v0 = R[64, 32]
+  view v1 = B[32, 32]
+  view v2 = C[64, 32]
+  t0 = constant float32[64, 32] 0
+  t1 = for k: 61 by 32 with t2 = t0 {
+    t3 = load v0[i, k]
+    t4 = load v1[k, j]
+    t5 = mma t3, t4, t2
+    yield t5
+  }
+  store v2[i, j] = t1
+}
+)");
+}
+
+/// One, two, or none: what is no stage of the definition is not stored.
+TEST(ContractionForm, StagesThatAreFactorsAreStored) {
+  constexpr std::string_view kStages =
+      "kernel k(A: float16[33, 64], B: float16[64, 48]) -> (C: float32[33, 48]) {{"
+      " R: float16[33, 64] R[i, k] = max(A[i, k], 0)"
+      " W: float16[64, 48] W[k, j] = B[k, j]*B[k, j]"
+      " C[i, j] = sum[k < 64](float32({}) * float32({})) }}";
+  const auto stored = [&](std::string_view a, std::string_view b) {
+    const language::Kernel kernel = kernel_of(fmt::format(fmt::runtime(kStages), a, b)).kernel;
+    Random random(5);
+    expect_forms(kernel, "sm_90", {}, small_integers(kernel, {}, random));
+    return tile::contraction_forms(kernel, "sm_90").back().stored().size();
+  };
+  EXPECT_EQ(stored("R[i, k]", "W[k, j]"), 2u);
+  EXPECT_EQ(stored("R[i, k]", "B[k, j]"), 1u);
+  EXPECT_EQ(stored("A[i, k] + R[i, k]", "B[k, j]"), 0u);
+}
+
 TEST(ContractionForm, WhatIsNoShortFloatIsNotComputedOnItsWay) {
   for (const std::string_view factor : {"A[i, k]*2.0", "float32(float64(A[i, k]))"}) {
     const language::Kernel kernel =
@@ -218,13 +278,6 @@ TEST(ContractionForm, WhatIsNoShortFloatIsNotComputedOnItsWay) {
                    "it is no sum of products of 16-bit or 8-bit floats or of tf32() in float32, or "
                    "of 8-bit integers in int32");
   }
-}
-
-/// The text of the last of its forms.
-std::string text_of(std::string_view kernel_text, const tile::BlockShape& shape,
-                    std::string_view arch = "sm_90") {
-  const language::Kernel kernel = kernel_of(kernel_text).kernel;
-  return tile::print(tile::contraction_forms(kernel, arch).back().sequence(shape));
 }
 
 TEST(ContractionForm, ChannelsOfAWindowComeLast) {
@@ -444,12 +497,14 @@ TEST_F(AssembledForm, OfComputedFactors) {
   for (const std::string_view text : kComputed) {
     SCOPED_TRACE(text);
     for (const std::string_view arch : {"sm_90", "sm_100"}) {
-      const tile::ContractionForm form =
-          tile::contraction_forms(kernel_of(text).kernel, arch).back();
-      const tile::BlockShape shape = form.shapes()[0];
-      const std::string cubin = codegen::Tileiras().assemble(
-          tile::bytecode(form.sequence(shape), {.arch = arch, .warps = shape.warps}), arch);
-      EXPECT_EQ(codegen::kernels_of_cubin(cubin).size(), 1u);
+      for (const tile::ContractionForm& form :
+           tile::contraction_forms(kernel_of(text).kernel, arch)) {
+        const tile::BlockShape shape = form.shapes()[0];
+        const tile::Sequence sequence = form.sequence(shape);
+        const std::string cubin = codegen::Tileiras().assemble(
+            tile::bytecode(sequence, {.arch = arch, .warps = shape.warps}), arch);
+        EXPECT_EQ(codegen::kernels_of_cubin(cubin).size(), 1 + form.stored().size());
+      }
     }
   }
 }
