@@ -72,8 +72,8 @@ struct Variant {
   /// cuda only: launches of functions of Artifact::tile_code, which do what `launches` do. Empty:
   /// there are none.
   std::vector<Launch> tile_launches;
-  SizeExpr tile_workspace_bytes =
-      SizeExpr::constant(0);  // what these take in the place of the other
+  /// What these take in the place of the other.
+  SizeExpr tile_workspace_bytes = SizeExpr::constant(0);
   bool operator==(const Variant&) const = default;
 };
 
