@@ -246,11 +246,9 @@ void ElementFinder::look_at_cast(const CastTo& cast, DType type, const Renamed& 
   element_of(*read, renamed);
 }
 
-/// What is made of places, in int64, tiles have in int32. Returns the most that it can be. An open
-/// extent or size is part of a tensor whose indices fit 32 bits, as those of all calls do that run
-/// on tiles.
+/// What is made of places, in int64, tiles have in int32. Returns the most that it can be.
 double ElementFinder::look_at_place(ExprId expr, const Renamed& renamed) {
-  constexpr double kOpenPlaces = 1 << 28;
+  constexpr double kOpenPlaces = kMostSize;
   const auto& node = definition_.expressions[expr].node;
   if (const auto* constant = std::get_if<IntegerConstant>(&node))
     return std::abs(static_cast<double>(constant->value));

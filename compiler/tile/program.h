@@ -211,8 +211,10 @@ SizeExpr length_in_memory(const Parameter& parameter, size_t dimension);
 /// What a row begins at a multiple of where rows are copied without threads.
 constexpr int64_t kRowBytes = 16;
 
-/// The largest size of a call that programs are for: places are counted in 32 bits.
-constexpr int64_t kMostSize = (int64_t{1} << 31) - 1;
+/// The largest size of a call that programs are for. Places are counted in 32 bits, and so is what
+/// is made of them, which must not leave these: it is looked at with this as the most
+/// (find_elements.cc).
+constexpr int64_t kMostSize = (int64_t{1} << 28) - 1;
 
 /// Why rows that its loops read are not copied without threads; empty where all are.
 std::string unaligned_rows(const Program& program);

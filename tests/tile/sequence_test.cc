@@ -95,7 +95,7 @@ TEST(TileSequence, ACopyIsSparedWhereRowsAreEven) {
 TEST(TileSequence, ThatAsksForEvenRowsIsForCallsThatHaveThem) {
   tile::Sequence sequence = tile::alone(copied_where_uneven().last());
   const std::vector<std::string> names = {"n"};
-  EXPECT_EQ(condition_of(sequence).describe(names), "n < 2147483648 && floormod(n, 8) == 0");
+  EXPECT_EQ(condition_of(sequence).describe(names), "n < 268435456 && floormod(n, 8) == 0");
 }
 
 struct Breach {
