@@ -51,11 +51,13 @@ double one_tile(int64_t rows, int64_t columns, const UnitSteps& steps) {
 
 double unit_product_cycles(int64_t rows, int64_t columns, const TileShape& tile,
                            const UnitSteps& steps) {
+  const int64_t full_columns = columns / tile.lanes;
+  const int64_t full_rows = rows / tile.rows;
   const auto across = [&](int64_t height) {
-    return static_cast<double>(columns / tile.lanes) * one_tile(height, tile.lanes, steps) +
+    return static_cast<double>(full_columns) * one_tile(height, tile.lanes, steps) +
            one_tile(height, columns % tile.lanes, steps);
   };
-  return static_cast<double>(rows / tile.rows) * across(tile.rows) + across(rows % tile.rows);
+  return static_cast<double>(full_rows) * across(tile.rows) + across(rows % tile.rows);
 }
 
 OtherSettings other_settings(int64_t rows, int64_t columns, const TileShape& tile,
