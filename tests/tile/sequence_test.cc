@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/language/evaluate/scalar.h"
 #include "compiler/tile/text.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
