@@ -59,10 +59,14 @@ std::optional<Span> holds_where(const Expr& condition, const ir::VarRef& var,
   if (!rest) return std::nullopt;
   const auto is_inside = [&](const Facts::Range& range) { return uses_var(room, range.var); };
   const bool exact = std::none_of(inner.begin(), inner.end(), is_inside);
-  const Expr divided = ir::floordiv(atoms.write(*rest), ir::index(std::abs(slope)));
-  if (slope > 0) return Span{nullptr, simplify(divided + 1, facts), exact};
-  // rest + |slope| * var >= 0 where var >= -floordiv(rest, |slope|).
-  return Span{simplify(ir::index(0) - divided, facts), nullptr, exact};
+  const Expr room_at_zero = atoms.write(*rest);
+  if (slope > 0) {
+    const Expr last = ir::floordiv(room_at_zero, ir::index(slope));
+    return Span{nullptr, simplify(last + 1, facts), exact};
+  }
+  // rest + |slope| * var >= 0 where var >= -rest / |slope|, rounded up.
+  const Expr first = ir::floordiv(ir::index(-slope - 1) - room_at_zero, ir::index(-slope));
+  return Span{simplify(first, facts), nullptr, exact};
 }
 
 }  // namespace kiln::analysis

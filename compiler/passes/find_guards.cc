@@ -64,11 +64,19 @@ class FindGuards : public Visitor {
       const bool ends_whole = is_whole && span && span->exact;
       const bool wants_same = is_choice || (span && span->begin && !ends_whole);
       if (span && (!wants_same || is_same_around(*span)) && !(is_choice && is_rare(*span))) {
-        guards_.push_back({conjunct, *span, is_whole, is_choice});
+        guards_.push_back(
+            {conjunct, *span, is_whole, is_choice, is_whole ? end_of(conjunct) : Expr()});
       } else {
         unusable_.insert(conjunct);
       }
     });
+  }
+
+  /// The iteration from which on a condition fails for all values of the loops inside.
+  Expr end_of(const Expr& conjunct) const {
+    const Expr fails = analysis::simplify(logical_not(conjunct));
+    const auto span = analysis::holds_where(fails, var_, inner_, facts_);
+    return span ? span->begin : Expr();
   }
 
   /// Whether the span does not move with the loops around. Padding that begins elsewhere in each

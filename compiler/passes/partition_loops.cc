@@ -249,7 +249,18 @@ class PartitionLoops : public Mutator {
       return partition_of_last(loop, full, body, *last);
     }
     const auto [clean, rest] = halves(loop, full, body, loop.body);
-    return Block::make({with_body(loop, full.end, clean), part(loop, full.end, loop.extent, rest)});
+    return Block::make({with_body(loop, full.end, clean),
+                        part(loop, full.end, end_of_rest(loop, full, guards), rest)});
+  }
+
+  /// The end of what is left over behind the full tiles: one tile more, where all others have
+  /// nothing to do.
+  Expr end_of_rest(const For& loop, const FullTiles& full, const std::vector<Guard>& guards) {
+    const Expr next = full.end + 1;
+    const bool is_one = std::ranges::any_of(guards, [&](const Guard& guard) {
+      return guard.done && proves(less_equal(guard.done, next));
+    });
+    return is_one ? analysis::simplify(min(loop.extent, next), facts_) : loop.extent;
   }
 
   /// The last iteration of a loop around, where no other one leaves a rest of this loop.

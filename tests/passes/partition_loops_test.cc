@@ -226,6 +226,34 @@ TEST(PartitionLoops, TilesOfTheLastBlockThatLieOutsideAreLeftOut) {
     for k in 0..n { for ji in 0..5 vectorize { B[1, ji + 40] = A[k, 1] } })");
 }
 
+/// A block that ends within one tile has that one left, and not all that it might have.
+TEST(PartitionLoops, OneTileIsLeftOfABlock) {
+  const std::string_view body = R"(
+    for b in 0..floordiv(n + 255, 256) parallel {
+      for t in 0..16 { for l in 0..16 vectorize {
+        if likely(b*256 + t*16 + l < n) { B[0, b*256 + t*16 + l] = A[0, b*256 + t*16 + l] }
+      } }
+    })";
+  expect_partitioned(body, R"(
+    for b in 0..floordiv(n + 255, 256) parallel {
+      if b < floordiv(n, 256) {
+        for t in 0..16 { for l in 0..16 vectorize {
+          B[0, b*256 + t*16 + l] = A[0, b*256 + t*16 + l]
+        } }
+      } else {
+        for t in 0..floordiv(n, 16) - b*16 { for l in 0..16 vectorize {
+          B[0, b*256 + t*16 + l] = A[0, b*256 + t*16 + l]
+        } }
+        for l in 0..16 vectorize {
+          if likely(floordiv(n, 16)*16 + l < n) {
+            B[0, floordiv(n, 16)*16 + l] = A[0, floordiv(n, 16)*16 + l]
+          }
+        }
+      }
+    })");
+  expect_same_numbers(body, {{1, 1}, {1, 16}, {1, 250}, {1, 255}, {1, 256}, {1, 257}, {1, 528}});
+}
+
 TEST(PartitionLoops, AnIterationWithWorkOutsideOfTheGuardsStays) {
   expect_partitioned(R"(
     for i in 0..8 { if likely(i < 5) { B[0, i] = 1.0 } B[1, i] = 2.0 })",
