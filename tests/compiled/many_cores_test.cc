@@ -47,6 +47,15 @@ std::vector<std::string> kernels(int part) {
       scaled("kernel rows(X: float32[{0}, {0}]) -> (Y: float32[{0}]) {{ Y[i] = sum[k < {0}]("
              "X[i, k]) }}",
              4096),
+      scaled("kernel all(X: float32[{0}, {0}]) -> (S: float32[]) {{ S[] = sum[i < {0}, j < {0}]("
+             "X[i, j]) }}",
+             4096),
+      scaled("kernel few_columns(X: float32[{0}, 8]) -> (Y: float32[8]) {{ Y[j] = sum[k < {0}]("
+             "X[k, j]) }}",
+             1 << 20),
+      scaled("kernel gram(X: float32[{0}, 8]) -> (Y: float32[8, 8]) {{ Y[i, j] = sum[k < {0}]("
+             "X[k, i] * X[k, j]) }}",
+             1 << 20),
       scaled("kernel running(X: float32[{0}, {0}]) -> (S: float32[{0}, {0}]) {{ scan t {{ S[0, i] "
              "= X[0, i]; S[t, i] = S[t - 1, i] + X[t, i] }} }}",
              4096),

@@ -10,6 +10,7 @@
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/templates/image_sketches.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
+#include "compiler/autoschedule/templates/split_sums.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/transposed_products.h"
 
@@ -42,10 +43,15 @@ OpenSchedule start_for_cores(const language::Kernel& kernel, const language::Sch
       with_padded_stages(kernel, given, [&](const StageGraph& graph, StageId id) {
         return has_vector_tiles(Chooser{graph, options}, id);
       });
-  schedule = with_reduction_stages(kernel, std::move(schedule), gains_vectors);
+  const Machine machine = machine_of(target.arch);
+  const auto gains = [&](const StageGraph& graph, StageId id) {
+    return gains_vectors(graph, id) || split_for_cores({graph, options, machine}, id);
+  };
+  schedule = with_reduction_stages(kernel, std::move(schedule), gains);
   schedule = with_product_chains(kernel, std::move(schedule), target, options);
-  return fuse_stages(kernel, with_transposed_products(kernel, std::move(schedule), target, options),
-                     options, machine_of(target.arch));
+  OpenSchedule open = with_transposed_products(kernel, std::move(schedule), target, options);
+  open = with_split_sums(kernel, std::move(open), target, options, split_for_cores);
+  return fuse_stages(kernel, std::move(open), options, machine);
 }
 
 std::vector<StageSketches> core_space(const Chooser& chooser, const std::vector<bool>& touched) {

@@ -131,7 +131,7 @@ OpenSchedule start_for_threads(const language::Kernel& kernel, const language::S
   language::Schedule padded = with_padded_stages(kernel, given, has_block_tiles);
   OpenSchedule start = with_inline_elements(
       kernel, {with_reduction_stages(kernel, std::move(padded), gains), {}}, Reads::AtOnePlace);
-  return with_split_sums(kernel, std::move(start), target, options);
+  return with_split_sums(kernel, std::move(start), target, options, split_for_threads);
 }
 
 std::vector<StageSketches> thread_space(const Chooser& chooser, const std::vector<bool>& touched) {

@@ -60,7 +60,7 @@ std::optional<SumSplit> split_of_rows(const Chooser& chooser, StageId id) {
   const int64_t most = std::min(kBlocks * multiprocessors / *rows, *elements / kLeastPart);
   const int64_t parts = parts_of(extent, most);
   if (parts < kFewestParts || parts == extent) return std::nullopt;
-  return SumSplit{*axis, parts, stage.data.size()};
+  return SumSplit{*axis, extent / parts, stage.data.size()};
 }
 
 }  // namespace kiln::autoschedule

@@ -1,4 +1,4 @@
-// Sums that have fewer results than a GPU has to do at once, in two launches:
+// Sums that have fewer results than a device has to do at once, in two loops, or on a GPU launches:
 //
 //   C[i, j] = sum[k < 4096](A[i, k] * B[k, j]), 32 x 4096
 //     ->  C.rf[p, i, j] = sum[k < 512](A[i, p * 512 + k] * B[p * 512 + k, j]) in eight times as
@@ -31,16 +31,16 @@ double cycles_of_adding(int64_t parts, double result_bytes, const GpuMachine& ma
   return kLaunchSeconds * machine.gigahertz * 1e9 + kLoadCycles + 2 * bytes / rate;
 }
 
-std::optional<SumSplit> split_of(const Chooser& chooser, StageId id) {
-  if (!is_open(chooser.graph, id) || !may_reassociate(chooser, id)) return std::nullopt;
+}  // namespace
+
+std::optional<SumSplit> split_for_threads(const Chooser& chooser, StageId id) {
+  if (!may_reassociate(chooser, id)) return std::nullopt;
   if (const auto rows = split_of_rows(chooser, id)) return rows;
   if (!is_plain_reduction(chooser.graph, id)) return std::nullopt;
   if (const auto product = split_of_product(chooser, id)) return product;
   if (const auto columns = split_of_columns(chooser, id)) return columns;
   return split_of_few_rows(chooser, id);
 }
-
-}  // namespace
 
 std::optional<SumSplit> best_split(const Chooser& chooser, StageId id, AxisId axis, int64_t least,
                                    int64_t lanes, const CyclesOfParts& cycles) {
@@ -61,22 +61,22 @@ std::optional<SumSplit> best_split(const Chooser& chooser, StageId id, AxisId ax
     shortest = time;
   }
   if (best == 1) return std::nullopt;
-  return SumSplit{axis, best, 0};
+  return SumSplit{axis, extent / best, 0};
 }
 
 OpenSchedule with_split_sums(const language::Kernel& kernel, OpenSchedule given,
-                             const Target& target, const CompileOptions& options) {
+                             const Target& target, const CompileOptions& options,
+                             const ChooseSplit& choose) {
   const StageGraph graph = graph_of(kernel, given);
   const StageGraph seen = schedule::written_out(graph);
   const std::vector<bool> touched = touched_roots(graph);
-  const Chooser chooser{seen, options, {}, target.arch};
+  const Chooser chooser{seen, options, machine_of(target.arch), target.arch};
   StepWriter steps(std::move(given.schedule), graph);
   for (const StageId id : graph.stage_of_id) {
-    if (touched[id]) continue;
-    const auto split = split_of(chooser, id);
+    if (touched[id] || !is_open(seen, id)) continue;
+    const auto split = choose(chooser, id);
     if (!split) continue;
-    const int64_t length = *constant_extent(graph, split->axis) / split->parts;
-    const AxisId part = steps.split(id, split->axis, length).first;
+    const AxisId part = steps.split(id, split->axis, split->length).first;
     const StageId parts = steps.rfactor(id, part, split->place).first;
     given.open.insert(given.open.end(), {id, parts});
   }

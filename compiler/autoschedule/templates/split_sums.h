@@ -9,11 +9,11 @@
 
 namespace kiln::autoschedule {
 
-/// A sum in equal parts of one of its axes: a stage has the sums of all parts, the other adds them
-/// up.
+/// A sum in parts of one of its axes, equal ones but for the last: a stage has the sums of all
+/// parts, the other adds them up.
 struct SumSplit {
   AxisId axis = 0;
-  int64_t parts = 1;
+  int64_t length = 1;
   size_t place = 0;  // of the parts among the dimensions of their stage
 };
 
@@ -27,11 +27,21 @@ using CyclesOfParts = std::function<double(int64_t parts)>;
 std::optional<SumSplit> best_split(const Chooser& chooser, StageId stage, AxisId axis,
                                    int64_t least, int64_t lanes, const CyclesOfParts& cycles);
 
-/// For CUDA: `given` with sums in two stages that would leave multiprocessors without work: long
-/// rows that are few, products whose tiles are few, few columns. Parts of the sum, then their sum,
-/// with which the epilogue is computed. Of sizes that a call brings nothing is split, since the
-/// parts are the order of the sum; and nothing of floats where `options` are strict.
+/// The parts of an open stage's reduction; nothing where it is better as a whole.
+using ChooseSplit = std::function<std::optional<SumSplit>(const Chooser&, StageId)>;
+
+/// `given` with the reductions in two stages that are chosen: parts, then what these make, with
+/// which an epilogue is computed. Of sizes that a call brings nothing is split, since the parts are
+/// the order of the sum; and nothing of floats where `options` are strict.
 OpenSchedule with_split_sums(const language::Kernel& kernel, OpenSchedule given,
-                             const Target& target, const CompileOptions& options);
+                             const Target& target, const CompileOptions& options,
+                             const ChooseSplit& choose);
+
+/// For CUDA: of sums that would leave multiprocessors without work, long rows that are few,
+/// products whose tiles are few, few columns.
+std::optional<SumSplit> split_for_threads(const Chooser& chooser, StageId stage);
+
+/// For CPUs: of reductions that have so few results that one core would have them all.
+std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId stage);
 
 }  // namespace kiln::autoschedule

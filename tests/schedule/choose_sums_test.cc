@@ -1,0 +1,164 @@
+/// Automatic schedules of reductions that have so few results that cores share their steps.
+
+#include <regex>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/lower.h"
+#include "tests/support/kernels.h"
+
+namespace kiln::testing {
+namespace {
+
+std::string automatic(std::string_view text, const CompileOptions& options = {}) {
+  const language::Kernel kernel = kernel_of(text).kernel;
+  const Target target{TargetKind::Llvm, "znver3"};
+  return lowered_text(kernel, choose_schedule(kernel, {}, target, options), target, options, "");
+}
+
+/// What the partial results are: "64" of a sum of all, "64, 8" of eight columns; "" where there are
+/// none.
+std::string parts_of(std::string_view text, const CompileOptions& options = {}) {
+  const std::string loops = automatic(text, options);
+  std::smatch found;
+  const bool is_split =
+      std::regex_search(loops, found, std::regex(R"(allocate [A-Za-z.]+\.rf: \w+\[(.*)\] scope)"));
+  return is_split ? found[1].str() : "";
+}
+
+TEST(ChooseSums, CoresShareASumOfAll) {
+  EXPECT_EQ(automatic("kernel k(X: float32[4096, 512]) -> (S: float32[]) { S[] = sum[i < 4096, j < "
+                      "512](X[i, j]) }"),
+            R"(fn k(X: float32[4096, 512], S: float32[]) {
+  allocate S.rf: float32[64] scope(global)
+  for i.outer.outer in 0..16 parallel {
+    for i.outer.inner in 0..4 unroll {
+      S.rf[i.outer.outer*4 + i.outer.inner] = 0.0
+    }
+    for i.inner in 0..64 {
+      for j.outer in 0..8 {
+        for i.outer.inner_1 in 0..4 unroll {
+          for j.inner in 0..64 vectorize {
+            S.rf[i.outer.outer*4 + i.outer.inner_1] = S.rf[i.outer.outer*4 + i.outer.inner_1] + X[i.outer.outer*256 + i.outer.inner_1*64 + i.inner, j.outer*64 + j.inner]
+          }
+        }
+      }
+    }
+  }
+  S[] = 0.0
+  for i.outer.v.outer in 0..2 {
+    for i.outer.v.inner in 0..32 vectorize {
+      S[] = S[] + S.rf[i.outer.v.outer*32 + i.outer.v.inner]
+    }
+  }
+}
+)");
+}
+
+TEST(ChooseSums, PartsAreWorthACore) {
+  const auto parts = [](int64_t length) {
+    return parts_of(fmt::format(
+        "kernel k(X: float32[{0}]) -> (S: float32[]) {{ S[] = sum[i < {0}](X[i]) }}", length));
+  };
+  EXPECT_EQ(parts(100'000), "");  // three parts of 128 KiB
+  EXPECT_EQ(parts(200'000), "5");
+  EXPECT_EQ(parts(10'000'000), "64");
+  EXPECT_EQ(parts(10'000'019), "64");  // a prime: the last one is shorter
+}
+
+TEST(ChooseSums, OfWhatIsComputedAndInsideOfExpressions) {
+  EXPECT_EQ(parts_of("kernel k(X: float32[1000000], Y: float32[1000000]) -> (S: float32[]) { S[] = "
+                     "sqrt(sum[i < 1000000]((X[i] - Y[i]) * (X[i] - Y[i]))) }"),
+            "64");
+  EXPECT_EQ(parts_of("kernel k(X: int32[1000000]) -> (S: int32[1]) { S[j] = min[i < "
+                     "1000000](X[i]) }"),
+            "25, 1");
+}
+
+TEST(ChooseSums, OfNumbersThatAreReadNowhere) {
+  EXPECT_EQ(parts_of("kernel k(X: int32[n]) -> (S: int32[]) { S[] = sum[i < n](int32(i)) }"),
+            "floordiv(n + 32767, 32768)");
+  EXPECT_EQ(parts_of("kernel k(X: int32[4]) -> (S: int32[]) { S[] = sum[i < 0](X[i]) }"), "");
+}
+
+TEST(ChooseSums, OfFewColumnsAndOfProducts) {
+  const auto columns = [](int64_t count) {
+    return parts_of(
+        fmt::format("kernel k(X: float32[100000, {0}]) -> (S: float32[{0}]) {{ S[j] = "
+                    "sum[i < 100000](X[i, j]) }}",
+                    count));
+  };
+  EXPECT_EQ(columns(8), "20, 8");
+  EXPECT_EQ(columns(64), "32, 64");
+  EXPECT_EQ(columns(256), "");
+  const auto gram = [](int64_t count) {
+    return parts_of(
+        fmt::format("kernel k(X: float32[100000, {0}]) -> (S: float32[{0}, {0}]) {{ "
+                    "S[i, j] = sum[k < 100000](X[k, i] * X[k, j]) }}",
+                    count));
+  };
+  EXPECT_EQ(gram(8), "50, 8, 8");
+  EXPECT_EQ(gram(64), "");
+}
+
+TEST(ChooseSums, RowsAreSharedAsTheyAre) {
+  const auto rows = [](int64_t count) {
+    return parts_of(
+        fmt::format("kernel k(X: float32[{0}, 1000000]) -> (S: float32[{0}]) {{ S[i] = "
+                    "max[j < 1000000](X[i, j]) }}",
+                    count));
+  };
+  EXPECT_EQ(rows(2), "25, 2");
+  EXPECT_EQ(rows(7), "8, 7");
+  EXPECT_EQ(rows(8), "");
+}
+
+/// How many parts there are, a call decides; how long they are is the definition's.
+TEST(ChooseSums, OfOpenSizesHavePartsOfOneLength) {
+  EXPECT_EQ(parts_of("kernel k(X: float32[n]) -> (S: float32[]) { S[] = sum[i < n](X[i]) }"),
+            "floordiv(n + 32767, 32768)");
+  EXPECT_EQ(parts_of("kernel k(X: float32[n, m]) -> (S: float32[]) { S[] = sum[i < n, j < m]("
+                     "X[i, j]) }"),
+            "floordiv(n + 63, 64)");
+  EXPECT_EQ(parts_of("kernel k(X: float32[4, n]) -> (S: float32[]) { S[] = sum[i < 4, j < n]("
+                     "X[i, j]) }"),
+            "floordiv(n + 32767, 32768)");
+  EXPECT_EQ(parts_of("kernel k(X: float32[n, 8]) -> (S: float32[8]) { S[j] = sum[i < n](X[i, j]) "
+                     "}"),
+            "floordiv(n + 4095, 4096), 8");
+  EXPECT_EQ(parts_of("kernel k(X: float32[n, m]) -> (S: float32[m]) { S[j] = sum[i < n](X[i, j]) "
+                     "}"),
+            "");
+}
+
+TEST(ChooseSums, StrictOnesStayInOrder) {
+  const CompileOptions strict{.strict = true};
+  EXPECT_EQ(parts_of("kernel k(X: float32[1000000]) -> (S: float32[]) { S[] = sum[i < "
+                     "1000000](X[i]) }",
+                     strict),
+            "");
+  EXPECT_EQ(parts_of("kernel k(X: int32[1000000]) -> (S: int32[]) { S[] = sum[i < "
+                     "1000000](X[i]) }",
+                     strict),
+            "25");
+}
+
+/// The order of a sum is the same for CPUs of any number of cores.
+TEST(ChooseSums, PartsAreNotOfTheCores) {
+  const language::Kernel kernel =
+      kernel_of(
+          "kernel k(X: float32[4096, 4096]) -> (S: float32[]) { S[] = sum[i < 4096, j < "
+          "4096](X[i, j]) }")
+          .kernel;
+  for (const char* arch : {"znver3", "znver3+cores128"}) {
+    const Target target{TargetKind::Llvm, arch};
+    const std::string loops =
+        lowered_text(kernel, choose_schedule(kernel, {}, target, {}), target, {}, "");
+    EXPECT_NE(loops.find("allocate S.rf: float32[64]"), std::string::npos) << loops;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing
