@@ -1,5 +1,7 @@
 """Predictions from Python: the candidates with their bottlenecks, for the host and for CPUs that are not here."""
 
+import re
+
 import kiln
 import pytest
 from kiln import te
@@ -21,7 +23,8 @@ def test_each_candidate_has_steps_and_bottlenecks(daemon):
         assert schedule.seconds > 0 and schedule.steps
         assert schedule.bound in schedule.terms
         assert schedule.seconds == pytest.approx(schedule.terms[schedule.bound] + schedule.terms["threads"])
-    assert repr(found.schedules[0]).startswith("PredictedSchedule(C: outer products(")
+    # Which is the cheapest differs from CPU to CPU.
+    assert re.match(r"PredictedSchedule\(C: outer products( of \w+ panels)?\(rows=", repr(found.schedules[0]))
     assert repr(found).startswith(found.machine)
 
 

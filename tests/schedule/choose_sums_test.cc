@@ -78,8 +78,14 @@ TEST(ChooseSums, OfWhatIsComputedAndInsideOfExpressions) {
 }
 
 TEST(ChooseSums, OfNumbersThatAreReadNowhere) {
-  EXPECT_EQ(parts_of("kernel k(X: int32[n]) -> (S: int32[]) { S[] = sum[i < n](int32(i)) }"),
-            "floordiv(n + 32767, 32768)");
+  // However many parts there are, they have to have a place.
+  EXPECT_EQ(parts_of("kernel k(X: int32[n]) -> (S: int32[]) { S[] = sum[i < n](int32(i)) }"), "");
+  EXPECT_EQ(parts_of("kernel k(X: int32[4]) -> (S: int32[]) { S[] = sum[i < 1000000](int32(i)) }"),
+            "25");
+  // A step has no factor as large as a 64th of that.
+  EXPECT_EQ(parts_of("kernel k(X: int32[4]) -> (S: int32[]) { S[] = sum[i < 1099511627776]("
+                     "int32(i)) }"),
+            "");
   EXPECT_EQ(parts_of("kernel k(X: int32[4]) -> (S: int32[]) { S[] = sum[i < 0](X[i]) }"), "");
 }
 

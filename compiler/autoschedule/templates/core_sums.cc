@@ -25,6 +25,8 @@ constexpr int64_t kFewestParts = 4;
 constexpr int64_t kTasksOfCores = 8;
 // What an extent that is not known is taken for.
 constexpr int64_t kOpenExtent = 512;
+// Beyond that no step splits an axis.
+constexpr int64_t kMostLength = int64_t{1} << 30;
 // Vectors of columns that a core has at least, a line of memory or two.
 constexpr int64_t kColumns = 4;
 
@@ -54,7 +56,16 @@ int64_t parts_of(int64_t extent, int64_t most) {
   return most;
 }
 
-/// Of sizes that a call brings: parts of so many elements, however many there are.
+bool is_read_along(const StageGraph& graph, const Stage& stage, AxisId axis) {
+  bool found = false;
+  for (const ir::Expr& part : schedule::reading_parts(graph, stage))
+    schedule::for_each_read(
+        part, [&](const ir::TensorRead& read) { found = found || is_used_in(graph, read, axis); });
+  return found;
+}
+
+/// Of sizes that a call brings: parts of so many elements, however many there are. What is read
+/// along the axis has more bytes than the results of its parts, by far.
 std::optional<SumSplit> split_of_open_sizes(const StageGraph& graph, const Stage& stage,
                                             int64_t bytes_of_step) {
   std::optional<SumSplit> found;
@@ -62,7 +73,7 @@ std::optional<SumSplit> split_of_open_sizes(const StageGraph& graph, const Stage
   for (const AxisId axis : stage.reduce | std::views::reverse) {
     const int64_t part = ceil_div(kLeastBytes, bytes_of_step * inside);
     const std::optional<int64_t> extent = constant_extent(graph, axis);
-    if (!extent) found = SumSplit{axis, part, 0};
+    if (!extent && is_read_along(graph, stage, axis)) found = SumSplit{axis, part, 0};
     const int64_t length = std::clamp<int64_t>(extent.value_or(kOpenExtent), 1, kLeastBytes);
     inside = std::min(inside * length, kLeastBytes);
     if (inside * bytes_of_step >= kLeastBytes && found) break;
@@ -96,9 +107,10 @@ std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId id) {
   for (const AxisId axis : stage.reduce) {
     const int64_t extent = *constant_extent(graph, axis);
     const int64_t of_axis = parts_of(extent, most);
-    if (of_axis <= parts) continue;
+    const int64_t length = ceil_div(extent, of_axis);
+    if (of_axis <= parts || length > kMostLength) continue;
     parts = of_axis;
-    found = {axis, ceil_div(extent, parts), 0};
+    found = {axis, length, 0};
   }
   return found;
 }
