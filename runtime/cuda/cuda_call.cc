@@ -10,16 +10,21 @@
 namespace kiln::cuda {
 namespace {
 
-const Variant& variant_of(const SequenceKernel& call) {
-  KILN_CHECK(call.bound != nullptr);
-  return static_cast<const CudaKernel&>(*call.kernel).variant(call.bound->variant);
+const CudaKernel& kernel_of(const SequenceKernel& call) {
+  return static_cast<const CudaKernel&>(*call.kernel);
 }
 
-std::vector<LaunchSize> sizes_of(const SequenceKernel& call, const DeviceProperties& device) {
+std::vector<LaunchSize> sizes_of(const SequenceKernel& call, int variant,
+                                 const DeviceProperties& device) {
   std::vector<LaunchSize> sizes;
-  for (const Launch& launch : variant_of(call).launches)
+  for (const Launch& launch : kernel_of(call).variant(variant).launches)
     sizes.push_back(launch_size(launch, call.bound->scalars, device));
   return sizes;
+}
+
+std::unique_ptr<Memory> workspace_of(DeviceWork& work, const SequenceKernel& call, int variant) {
+  const SizeExpr& bytes = kernel_of(call).variant(variant).workspace_bytes;
+  return std::make_unique<Memory>(work.pool, bytes.evaluate(call.bound->scalars));
 }
 
 }  // namespace
@@ -28,10 +33,23 @@ CudaCall::CudaCall(DeviceWork& work, const SequenceKernel& call, const Pinned& f
     : work_(work),
       call_(call),
       called_(called(call.names)),
-      sizes_(sizes_of(call, work.properties)),
-      workspace_(work.pool, variant_of(call).workspace_bytes.evaluate(call.bound->scalars)),
+      started_(started(work, call)),
+      sizes_(sizes_of(call, started_.variant, work.properties)),
       fault_(static_cast<KilnDeviceFault*>(fault.data())[place]),
       fault_of_device_(reinterpret_cast<KilnDeviceFault*>(fault.address()) + place) {}
+
+/// Tiles where there is memory for the copies that they want; else what needs none of these.
+CudaCall::Started CudaCall::started(DeviceWork& work, const SequenceKernel& call) {
+  KILN_CHECK(call.bound != nullptr);
+  const int variant = call.bound->variant;
+  const std::optional<int> other = kernel_of(call).without_tiles(variant);
+  try {
+    return {variant, workspace_of(work, call, variant)};
+  } catch (const Error& error) {
+    if (!other || error.reason() != "DEVICE_MEMORY") throw;
+  }
+  return {*other, workspace_of(work, call, *other)};
+}
 
 void CudaCall::clear_checks() const {
   fault_.check = -1;
@@ -45,10 +63,10 @@ PreparedCall CudaCall::prepare(std::span<void* const> tensors) const {
   kernel().may_be_stopped() = true;  // until it is known that no check fired
   return {&kernel(),
           called_,
-          {call_.bound->variant,
+          {started_.variant,
            {tensors.begin(), tensors.end()},
            call_.bound->scalars,
-           workspace_.data(),
+           started_.workspace->data(),
            fault_of_device_},
           sizes_};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,13 +28,20 @@ class CudaCall {
   void finish() const;
 
  private:
+  /// What is started, and what its launches leave for each other.
+  struct Started {
+    int variant = 0;
+    std::unique_ptr<Memory> workspace;
+  };
+  static Started started(DeviceWork& work, const SequenceKernel& call);
+
   const CudaKernel& kernel() const { return static_cast<const CudaKernel&>(*call_.kernel); }
 
   DeviceWork& work_;
   const SequenceKernel call_;
   const std::string called_;
+  const Started started_;
   const std::vector<LaunchSize> sizes_;
-  const Memory workspace_;
   KilnDeviceFault& fault_;
   void* const fault_of_device_;
 };

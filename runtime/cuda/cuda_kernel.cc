@@ -3,7 +3,8 @@
 //
 //   made for sm_80, device 8.6: its machine code    device 9.0: its PTX    device 7.5: refused
 //
-// Code made of tiles stands beside it, and is taken where the device and its driver take it.
+// Code made of tiles stands beside it, and is taken where the device and its driver take it, and
+// have memory for the copies that it wants.
 #include "runtime/cuda/cuda_kernel.h"
 
 #include "runtime/core/error.h"
@@ -72,16 +73,26 @@ CudaKernel::CudaKernel(const DriverApi& api, const DeviceProperties& device,
       module_(load(api, device, device_name, *artifact_)),
       tile_module_(load_tile(api, device, *artifact_)),
       variants_(artifact_->variants) {
-  for (Variant& variant : variants_) {
-    const bool is_tiled = tile_module_ != nullptr && !variant.tile_launches.empty();
-    if (is_tiled) {
-      variant.launches = variant.tile_launches;
-      variant.workspace_bytes = variant.tile_workspace_bytes;
-      variant.loops.clear();
-    }
-    std::vector<void*>& functions = functions_.emplace_back();
-    for (const Launch& launch : variant.launches)
-      functions.push_back((is_tiled ? tile_module_ : module_)->function(launch.entry));
+  const auto functions_of = [](const Module& module, const std::vector<Launch>& launches) {
+    std::vector<void*> functions;
+    for (const Launch& launch : launches)
+      functions.push_back(module.function(launch.entry));
+    return functions;
+  };
+  for (const Variant& variant : artifact_->variants)
+    functions_.push_back(functions_of(*module_, variant.launches));
+  without_tiles_.resize(variants_.size());
+  for (size_t i = 0; tile_module_ != nullptr && i < artifact_->variants.size(); ++i) {
+    if (artifact_->variants[i].tile_launches.empty()) continue;
+    without_tiles_[i] = static_cast<int>(variants_.size());
+    variants_.push_back(variants_[i]);
+    functions_.push_back(functions_[i]);
+    without_tiles_.push_back(std::nullopt);
+    Variant& variant = variants_[i];
+    variant.launches = variant.tile_launches;
+    variant.workspace_bytes = variant.tile_workspace_bytes;
+    variant.loops.clear();
+    functions_[i] = functions_of(*tile_module_, variant.launches);
   }
   if (!artifact_->checks.empty()) stopped_ = module_->variable("kiln_stopped");
 }

@@ -24,6 +24,10 @@ class CudaKernel : public LoadedKernel {
 
   /// With the launches that are started here, which may be those of its tile code.
   const Variant& variant(int number) const { return variants_[static_cast<size_t>(number)]; }
+  /// The number here of the same variant without tile code; nothing where it has none of that.
+  std::optional<int> without_tiles(int number) const {
+    return without_tiles_[static_cast<size_t>(number)];
+  }
 
   const std::vector<void*>& functions(int variant) const {
     return functions_[static_cast<size_t>(variant)];
@@ -42,8 +46,9 @@ class CudaKernel : public LoadedKernel {
   const std::shared_ptr<const Artifact> artifact_;
   const std::unique_ptr<Module> module_;
   const std::unique_ptr<Module> tile_module_;  // null: the other does all
-  std::vector<Variant> variants_;
+  std::vector<Variant> variants_;  // those of the artifact, then what they are without tiles
   std::vector<std::vector<void*>> functions_;
+  std::vector<std::optional<int>> without_tiles_;
   std::optional<DevicePointer> stopped_;
   mutable bool may_be_stopped_ = false;
   mutable Launches last_;

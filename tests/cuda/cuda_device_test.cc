@@ -240,6 +240,31 @@ TEST(CudaDevice, GivesCodeMadeOfTilesNoWorkspace) {
   EXPECT_THROW(one_and_two_by(*device, artifact), Error);
 }
 
+/// Copies of factors, which the other code reads as they lie.
+TEST(CudaDevice, RunsItsOtherCodeWhereTilesWantMoreMemoryThanThereIs) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_ten_in_tiles();
+  Variant& variant = artifact->variants[0];
+  variant.tile_workspace_bytes = SizeExpr::constant(int64_t{1} << 50);
+  EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{2, 3}));
+  variant.tile_workspace_bytes = SizeExpr::constant(1000);
+  EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{11, 12}));
+  const Setting less("FAKE_CUDA_MEMORY", "900");  // that others have left
+  EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{2, 3}));
+}
+
+TEST(CudaDevice, SaysThatMemoryIsShortWhereItsOtherCodeWantsTooMuchToo) {
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const std::shared_ptr<Artifact> artifact = add_ten_in_tiles();
+  Variant& variant = artifact->variants[0];
+  variant.tile_workspace_bytes = SizeExpr::constant(int64_t{1} << 50);
+  variant.workspace_bytes = SizeExpr::constant(int64_t{1} << 40);
+  const Error error =
+      expect_error([&] { one_and_two_by(*device, artifact); }, ErrorKind::ResourceExhausted,
+                   "cuda:0 has no room for 1099511627776 bytes: 16 of its 1073741824 are in use");
+  EXPECT_EQ(error.reason(), "DEVICE_MEMORY");
+}
+
 TEST(CudaDevice, RunsItsOtherCodeWhereTheDriverIsOlderThanTiles) {
   const Setting version("FAKE_CUDA_VERSION", "12080");
   const std::unique_ptr<Device> device = open_cuda_device(0);
