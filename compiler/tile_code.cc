@@ -92,18 +92,13 @@ std::vector<Part> parts_of(const language::Kernel& kernel, const ir::Kernel& loo
                            const Target& target, const std::string& arch) {
   const SizeExpr never = SizeExpr::constant(0);
   std::vector<Part> parts;
-  std::string why = "its CUDA C is predicted to take less time than code on tiles";
   for (TileWay& way : tile_ways(kernel, arch)) {
-    if (std::string rows = tile::unaligned_rows(way.sequence().last()); !rows.empty()) {
-      why = std::move(rows);
-      continue;
-    }
     const SizeExpr pays = where_tiles_pay(way.sequence(), loops, target.arch);
     if (pays == never) continue;
     SizeExpr where = SizeExpr::both(tile::has_even_rows(way.sequence()), pays);
     parts.push_back({std::move(way), std::move(where)});
   }
-  if (parts.empty()) refuse_form("{}", why);
+  if (parts.empty()) refuse_form("its CUDA C is predicted to take less time than code on tiles");
   return parts;
 }
 

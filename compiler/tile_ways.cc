@@ -70,7 +70,9 @@ std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::st
   constexpr int64_t kMostSpilled = 256;  // CUDA C moves each score through memory four times
   std::vector<Tiled> tiled;
   for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
-    tiled.push_back({tile::alone(tile::attention(kernel, shape)), shape.warps,
+    tile::Program program = tile::attention(kernel, shape);
+    if (const std::string why = tile::unaligned_rows(program); !why.empty()) refuse_form("{}", why);
+    tiled.push_back({tile::alone(std::move(program)), shape.warps,
                      fmt::format("attention, whose scores are not stored: {} queries a block, {} "
                                  "keys at once",
                                  shape.queries, shape.keys),

@@ -311,6 +311,16 @@ TEST(TileCode, OfAnAttentionSaysWhyItIsNone) {
       "sm_121, not for sm_75");
 }
 
+/// Threads would move its rows element by element; so there is no text of it, either.
+TEST(TileCode, OfAnAttentionHasRowsThatAreCopiedWithoutThreads) {
+  const std::string text = attention("float16", "512", "63");
+  const std::string why = "the rows of a factor are no multiples of 16 bytes";
+  FakeAssembler assembler;
+  expect_cuda_c(made_of(text, &assembler), why);
+  expect_error([&] { tile_text(kernel_of(text).kernel); }, ErrorKind::Unsupported,
+               "attention has no form on tiles: " + why);
+}
+
 TEST(TileCode, ItsTextSaysForWhichCallsItIs) {
   const std::string text = tile_text(kernel_of(product("m", "n", "512")).kernel);
   EXPECT_TRUE(
