@@ -1,5 +1,5 @@
-// Fills tiles at the end of an axis as all others: guards go that say of an element of shared or
-// local memory whether it is there.
+// Fills tiles at the end of an axis as all others: guards go that say of an element of memory that
+// the kernel allocates whether it is there.
 //
 //   allocate s[64] { if likely(b*64 + t < n) { s[t] = A[b*64 + t] } .. }
 //     ->
@@ -16,7 +16,13 @@
 // A guard goes where all stores to the buffer have it, and what is stored can be computed anyhow.
 // Guards stay around what cannot be computed of any values, and those that change while the memory
 // is there. cuBLAS's and CUTLASS's kernels clamp and predicate so.
+//
+// A tensor in global memory whose rows are longer than what is in them is filled to their ends in
+// the same way, and read as it lies by what copies it then (filled_rows.h): beyond its end, too.
+// What copies it needs no guard for that, even one that changes, where all that is copied in an
+// iteration is read in the same one.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <unordered_set>
@@ -28,6 +34,7 @@
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/facts_of.h"
+#include "compiler/passes/filled_rows.h"
 #include "compiler/passes/guarded_stores.h"
 #include "compiler/passes/pass_context.h"
 
@@ -39,6 +46,7 @@ using analysis::can_prove;
 using analysis::Facts;
 
 using Guards = std::unordered_set<const If*>;
+using CopiesAsTheyLie = std::unordered_map<const Load*, Guards>;
 
 /// What a statement stores to, in memory that others see.
 class StoredBuffers : public Visitor {
@@ -110,6 +118,9 @@ class Computable {
     }
     clamped_ = std::make_unique<ReplaceTrees>(std::move(rows));
   }
+
+  /// Whether it is in memory without its places being others.
+  bool is_in_memory(const Load& load) { return are_within(load.buffer, load.indices); }
 
   bool result(const Store& store) {
     return are_within(store.buffer, store.indices) && is_computable(store.value);
@@ -208,18 +219,35 @@ class ReadBuffers : public Visitor {
 /// Finds the guards without which all that stands in them can run.
 class NeedlessGuards {
  public:
-  NeedlessGuards(const Kernel& kernel, const FoundStores& found) : stores_(found.stores) {
+  NeedlessGuards(const Kernel& kernel, const FoundStores& found, const FilledRows& filled)
+      : stores_(found.stores) {
     needed_.insert(found.sealed.begin(), found.sealed.end());
     for (const auto& [buffer, stores] : stores_) {
       for (const GuardedStore& store : stores) {
         Candidate& candidate = candidates_.emplace_back();
         candidate.store = &store;
         candidate.common = common_bounds(store, stores);
-        const bool is_computable =
-            Computable(kernel, stores_, store, candidate.common).result(*store.store);
-        for (const If* guard : store.guards) {
-          if (!is_computable || !has(candidate.common, guard)) needed_.insert(guard);
+        // What the buffer has no room for in one dimension keeps the guards of that one alone.
+        if (buffer->scope == Scope::Global) {
+          std::erase_if(candidate.common, [&](const Bound& bound) {
+            return !Computable(kernel, stores_, store, {bound}).result(*store.store);
+          });
         }
+        const std::vector<Bound> copied = bounds_of_copy(store, filled);
+        std::vector<Bound> dropped = candidate.common;
+        std::ranges::copy_if(copied, std::back_inserter(dropped), [&](const Bound& bound) {
+          return serves_one_iteration(store, *bound.guard, found);
+        });
+        Computable computable(kernel, stores_, store, dropped);
+        const bool is_computable = computable.result(*store.store);
+        if (!copied.empty() && is_computable) {
+          const Load& load = *as<Load>(store.store->value);
+          if (computable.is_in_memory(load)) add_guards(copied, as_they_lie_[&load]);
+        }
+        for (const If* guard : store.guards) {
+          if (!is_computable || !has(dropped, guard)) needed_.insert(guard);
+        }
+        if (is_computable) dropped_.insert(dropped_.end(), dropped.begin(), dropped.end());
       }
     }
     while (keep_what_reads_guarded()) {
@@ -228,12 +256,23 @@ class NeedlessGuards {
 
   Guards result() const {
     Guards needless;
-    for (const Candidate& candidate : candidates_) {
-      for (const Bound& bound : candidate.common) {
-        if (!needed_.contains(bound.guard)) needless.insert(bound.guard);
-      }
+    for (const Bound& bound : dropped_) {
+      if (!needed_.contains(bound.guard)) needless.insert(bound.guard);
     }
     return needless;
+  }
+
+  /// Copies that read beyond what these guards say is there.
+  const CopiesAsTheyLie& as_they_lie() const { return as_they_lie_; }
+
+  FilledRows filled() const {
+    FilledRows filled;
+    for (const auto& [buffer, stores] : stores_) {
+      if (buffer->scope != Scope::Global || stores.size() != 1) continue;
+      for (const Bound& bound : stores[0].bounds)
+        if (!needed_.contains(bound.guard)) filled[buffer].push_back(bound);
+    }
+    return filled;
   }
 
  private:
@@ -241,6 +280,11 @@ class NeedlessGuards {
     const GuardedStore* store = nullptr;
     std::vector<Bound> common;
   };
+
+  static void add_guards(const std::vector<Bound>& bounds, Guards& guards) {
+    for (const Bound& bound : bounds)
+      guards.insert(bound.guard);
+  }
 
   static bool has(const std::vector<Bound>& bounds, const If* guard) {
     return std::ranges::any_of(bounds, [&](const Bound& bound) { return bound.guard == guard; });
@@ -260,7 +304,8 @@ class NeedlessGuards {
     std::unordered_set<BufferRef> guarded;
     for (const Candidate& candidate : candidates_) {
       for (const Bound& bound : candidate.common) {
-        if (needed_.contains(bound.guard)) guarded.insert(candidate.store->store->buffer);
+        const BufferRef& buffer = candidate.store->store->buffer;
+        if (buffer->scope != Scope::Global && needed_.contains(bound.guard)) guarded.insert(buffer);
       }
     }
     const size_t before = needed_.size();
@@ -268,6 +313,7 @@ class NeedlessGuards {
       ReadBuffers reads;
       reads(candidate.store->store->value);
       const auto is_guarded = [&](const BufferRef& buffer) {
+        if (buffer->scope == Scope::Global) return false;  // what is not there is not read of it
         if (guarded.contains(buffer)) return true;
         const auto stores = stores_.find(buffer);
         if (stores == stores_.end()) return false;
@@ -286,12 +332,15 @@ class NeedlessGuards {
 
   const GuardedStores& stores_;
   std::vector<Candidate> candidates_;
+  std::vector<Bound> dropped_;  // where nothing else needs their guards
+  CopiesAsTheyLie as_they_lie_;
   Guards needed_;
 };
 
 class FillTiles : public Mutator {
  public:
-  explicit FillTiles(Guards needless) : needless_(std::move(needless)) {}
+  FillTiles(Guards needless, const CopiesAsTheyLie& as_they_lie)
+      : needless_(std::move(needless)), as_they_lie_(as_they_lie) {}
 
  private:
   using Mutator::visit;
@@ -299,7 +348,7 @@ class FillTiles : public Mutator {
   Stmt visit(const If& node) override {
     if (!needless_.contains(&node)) return Mutator::visit(node);
     const Binary& order = *as<Binary>(node.condition);
-    guards_.push_back({order.a, order.b});
+    guards_.push_back({&node, order.a, order.b});
     Stmt body = (*this)(node.then_body);
     const Guard guard = guards_.back();
     guards_.pop_back();
@@ -318,9 +367,11 @@ class FillTiles : public Mutator {
 
   Expr visit(const Load& load) override {
     if (load.buffer->scope != Scope::Global || guards_.empty()) return Mutator::visit(load);
+    const auto as_it_lies = as_they_lie_.find(&load);
     std::vector<Expr> indices;
     for (const Expr& place : load.indices)
-      indices.push_back(clamped(place));
+      indices.push_back(
+          clamped(place, as_it_lies == as_they_lie_.end() ? Guards() : as_it_lies->second));
     return indices == load.indices ? Expr(&load) : Load::make(load.buffer, std::move(indices));
   }
 
@@ -331,11 +382,13 @@ class FillTiles : public Mutator {
                       {clamped(call.args[0]), (*this)(call.args[1]), (*this)(call.args[2])});
   }
 
-  /// With the places of the guards around, which are gone, that are there.
-  Expr clamped(const Expr& expr) {
+  /// With the places of the guards around, which are gone, that are there; but for those of some.
+  Expr clamped(const Expr& expr, const Guards& without = {}) {
     std::vector<ReplaceTrees::Row> rows;
     for (const Guard& guard : guards_)
-      rows.push_back({guard.place, clamped(guard.place, guard.limit)});
+      rows.push_back({guard.place, without.contains(guard.node)
+                                       ? guard.place
+                                       : clamped(guard.place, guard.limit)});
     ReplaceTrees replace(std::move(rows));
     Expr result = replace(expr);
     for (size_t i = 0; i < guards_.size(); ++i)
@@ -357,7 +410,9 @@ class FillTiles : public Mutator {
   }
 
   const Guards needless_;
+  const CopiesAsTheyLie& as_they_lie_;
   struct Guard {
+    const If* node;
     Expr place;
     Expr limit;
     bool is_used = false;
@@ -370,8 +425,11 @@ class FillTiles : public Mutator {
 
 Kernel fill_tiles(Kernel kernel, const PassContext&) {
   const FoundStores found = find_guarded_stores(kernel.body);
-  Guards needless = NeedlessGuards(kernel, found).result();
-  if (!needless.empty()) kernel.body = FillTiles(std::move(needless))(kernel.body);
+  const FilledRows filled = NeedlessGuards(kernel, found, {}).filled();
+  const NeedlessGuards guards(kernel, found, filled);
+  Guards needless = guards.result();
+  if (needless.empty()) return kernel;
+  kernel.body = FillTiles(std::move(needless), guards.as_they_lie())(kernel.body);
   return kernel;
 }
 

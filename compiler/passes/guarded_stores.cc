@@ -124,7 +124,7 @@ class FindStores : public Visitor {
   }
   void visit(const Store& store) override {
     const auto level = levels_.find(store.buffer);
-    if (level == levels_.end() || store.buffer->scope == Scope::Global) {
+    if (level == levels_.end()) {
       seal();
     } else if (store.predicate) {
       seal();
@@ -133,6 +133,10 @@ class FindStores : public Visitor {
       add(store, level->second);
     }
     Visitor::visit(store);
+  }
+  void visit(const Load& load) override {
+    if (levels_.contains(load.buffer)) found.reads[load.buffer].push_back(loops_);
+    Visitor::visit(load);
   }
   void visit(const Atomic& node) override {
     changed.insert(node.buffer);

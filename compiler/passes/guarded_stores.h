@@ -21,7 +21,7 @@ struct Bound {
   bool is_same(const Bound& other) const;
 };
 
-/// A store to memory that is allocated inside of a launch, and what stands around it.
+/// A store to memory that the kernel allocates, and what stands around it.
 struct GuardedStore {
   const ir::Store* store = nullptr;
   std::vector<const ir::For*> loops;  // outermost first
@@ -30,12 +30,15 @@ struct GuardedStore {
   std::vector<Bound> bounds;          // by guards inside of the allocation
 };
 
-/// All stores to shared and local buffers, by buffer; none of a buffer that something else changes.
+/// All stores to buffers that the kernel allocates, by buffer; none of a buffer that something else
+/// changes.
 using GuardedStores = std::unordered_map<ir::BufferRef, std::vector<GuardedStore>>;
 
-/// `sealed` are the guards around more than stores, loops and other guards.
+/// `reads` has the loops around each load from such a buffer, outermost first; `sealed` are the
+/// guards around more than stores, loops and other guards.
 struct FoundStores {
   GuardedStores stores;
+  std::unordered_map<ir::BufferRef, std::vector<std::vector<const ir::For*>>> reads;
   std::vector<const ir::If*> sealed;
 };
 FoundStores find_guarded_stores(const ir::Stmt& body);

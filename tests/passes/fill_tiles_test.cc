@@ -1,3 +1,9 @@
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/format.h>
+
 #include "tests/passes/pass_test.h"
 
 namespace kiln::testing {
@@ -127,6 +133,66 @@ TEST(FillTilesLeaves, WhatIsThereBeforeOneStoreAlone) {
       for t in 0..64 { s[t] = 1.0 }
       for t in 0..64 { if likely(b*64 + t < 100) { s[t] = A[b*64 + t] } }
       for t in 0..64 { C[b*64 + t] = s[t] } } })");
+}
+
+/// Rows of ten numbers in twelve places, and a copy of parts of one.
+constexpr std::string_view kRows = R"(fn f(A: float32[5, 10], C: float32[8]) {{
+    allocate R: float32[5, 3, 4] scope(global)
+    for b in 0..2 bind(blockIdx.x) {{ for i in 0..4 bind(threadIdx.x) {{
+      if likely(b*4 + i < 5) {{ for l in 0..3 {{ for p in 0..4 {{
+        {0} }} }} }} }} }}
+    for c in 0..1 bind(blockIdx.x) {{
+      allocate s: float32[2, 4] scope(shared)
+      for k in 0..2 {{
+        for t in 0..4 {{ {1} }}
+        {2} }} {3} }} }})";
+constexpr std::string_view kGuarded =
+    "if likely(l*4 + p < 10) { R[b*4 + i, l, p] = A[b*4 + i, l*4 + p] }";
+constexpr std::string_view kFilled = "R[b*4 + i, l, p] = A[b*4 + i, min(l*4 + p, 9)]";
+constexpr std::string_view kRead = "for t in 0..4 { C[k*4 + t] = s[floormod(k, 2), t] }";
+
+std::string copy_of(std::string_view place, int end) {
+  return fmt::format("if likely({} < {}) {{ s[floormod(k + 1, 2), t] = R[0, k + 1, t] }}", place,
+                     end);
+}
+
+TEST(FillTiles, FillsRowsThatAreLongerThanWhatIsInThem) {
+  expect_becomes(
+      fill_tiles, fmt::format(kRows, kGuarded, copy_of("k*4 + t", 6), kRead, ""),
+      fmt::format(kRows, kFilled, "s[floormod(k + 1, 2), t] = R[0, k + 1, t]", kRead, ""), kCuda);
+}
+
+/// Parts of a row are whole vectors then.
+TEST(FillTiles, ReadsFilledRowsAsTheyLie) {
+  const std::string_view kernel = R"(fn f(A: float32[5, 3], C: float32[8]) {{
+    allocate R: float32[5, 4] scope(global)
+    for b in 0..5 bind(blockIdx.x) {{ for p in 0..4 {{ {0} }} }}
+    for c in 0..5 bind(blockIdx.x) {{
+      allocate s: float32[4] scope(shared)
+      for t in 0..4 {{ {1} }}
+      for t in 0..3 {{ C[t] = s[t] }} }} }})";
+  expect_becomes(fill_tiles,
+                 fmt::format(fmt::runtime(kernel), "if likely(p < 3) { R[b, p] = A[b, p] }",
+                             "if likely(t < 3) { s[t] = R[c, t] }"),
+                 fmt::format(fmt::runtime(kernel), "R[b, p] = A[b, min(p, 2)]", "s[t] = R[c, t]"),
+                 kCuda);
+}
+
+/// Another condition is none of the row's end; and what is read in a later iteration may be what an
+/// earlier one has stored.
+TEST(FillTilesLeaves, CopiesThatNeedTheirConditions) {
+  const std::string_view behind = "for t in 0..4 { C[t] = s[0, t] }";
+  for (const auto& [copy, inside, outside] :
+       {std::tuple(copy_of("k*4 + t", 5), kRead, std::string_view()),
+        std::tuple(copy_of("k*4 + t", 6), std::string_view(), behind)})
+    expect_becomes(fill_tiles, fmt::format(kRows, kGuarded, copy, inside, outside),
+                   fmt::format(kRows, kFilled, copy, inside, outside), kCuda);
+}
+
+TEST(FillTilesLeaves, CopiesOfRowsThatAreNotFilled) {
+  const std::string_view other =
+      "if likely(l*4 + p < 10) { R[b*4 + i, l, p] = exp(A[b*4 + i, l*4 + p]) }";
+  expect_unchanged(fill_tiles, fmt::format(kRows, other, copy_of("k*4 + t", 6), kRead, ""), kCuda);
 }
 
 TEST(FillTilesLeaves, WhatAnEarlierIterationMayHaveStored) {
