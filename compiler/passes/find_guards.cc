@@ -21,8 +21,13 @@ using analysis::Facts;
 /// loops and guards without an else stands around.
 class FindGuards : public Visitor {
  public:
-  FindGuards(const For& loop, const std::vector<VarRef>& around, const Facts& facts)
-      : var_(loop.var), extent_(loop.extent), around_(around), facts_(facts) {}
+  FindGuards(const For& loop, const std::vector<VarRef>& around, const Facts& facts,
+             std::vector<Facts::Range> all)
+      : var_(loop.var),
+        extent_(loop.extent),
+        around_(around),
+        facts_(facts),
+        inner_(std::move(all)) {}
 
   std::vector<Guard> take() {
     // One condition may stand in several places, in some of which it is not understood.
@@ -264,8 +269,8 @@ void for_each_conjunct(const Expr& condition, const std::function<void(const Exp
 }
 
 std::vector<Guard> find_guards(const For& loop, const std::vector<VarRef>& around,
-                               const Facts& facts) {
-  FindGuards find(loop, around, facts);
+                               const Facts& facts, std::vector<Facts::Range> all) {
+  FindGuards find(loop, around, facts, std::move(all));
   find(loop.body);
   return find.take();
 }

@@ -23,9 +23,10 @@ struct Guard {
 
 /// The guards in the body of a loop that hold for iterations side by side. One that begins to hold,
 /// or is the condition of an if_then_else, is left out unless its bounds are the same whatever the
-/// loops around do: `around` are their variables.
+/// loops around do: `around` are their variables. Each holds for all values of those in `all`, too.
 std::vector<Guard> find_guards(const ir::For& loop, const std::vector<ir::VarRef>& around,
-                               const analysis::Facts& facts);
+                               const analysis::Facts& facts,
+                               std::vector<analysis::Facts::Range> all = {});
 
 /// The iterations from which on nothing runs, since each statement of the body stands behind guards
 /// that do not hold any more; nothing where that is no constant.

@@ -52,6 +52,25 @@ class CountChoices : public Visitor {
   }
 };
 
+/// Whether the loop has many iterations in which what is stored arrives later: all threads of a
+/// block take those together, so that a tile is full where it is for all of them. Fewer would
+/// hardly be more than there are memories that take turns.
+bool stores_late(const For& loop) {
+  constexpr int64_t kMany = 16;
+  class FindBackground : public Visitor {
+   public:
+    bool found = false;
+
+   private:
+    using Visitor::visit;
+    void visit(const Background&) override { found = true; }
+  };
+  if (as_const_int(loop.extent).value_or(0) < kMany) return false;
+  FindBackground walk;
+  walk(loop.body);
+  return walk.found;
+}
+
 /// Whether an end is worth computing: one made of many minima, each of which all that stands inside
 /// would repeat, costs more than the guard.
 bool is_simple(const Expr& end) {
@@ -122,10 +141,11 @@ class PartitionLoops : public Mutator {
   Stmt visit(const For& loop) override {
     const bool is_thread = loop.loop_kind == LoopKind::ThreadIndex;
     if (!is_thread) {
-      const std::vector<Guard> guards = find_guards(loop, around_, facts_);
+      const std::vector<Guard> guards =
+          find_guards(loop, around_, facts_, stores_late(loop) ? threads_ : decltype(threads_)());
       if (!guards.empty()) return partition_work(loop, guards);
     }
-    if (is_thread) threads_.push_back(loop.var);
+    if (is_thread) threads_.push_back({loop.var, index(0), loop.extent});
     const Stmt result =
         with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
     if (is_thread) threads_.pop_back();
@@ -184,7 +204,7 @@ class PartitionLoops : public Mutator {
   /// inside would not be reached by all.
   bool is_uniform(const Expr& bound) const {
     return std::none_of(threads_.begin(), threads_.end(),
-                        [&](const VarRef& thread) { return uses_var(bound, thread); });
+                        [&](const Facts::Range& thread) { return uses_var(bound, thread.var); });
   }
 
   /// Whether the loop may be cut there, and gains by it.
@@ -376,11 +396,11 @@ class PartitionLoops : public Mutator {
 
   Facts facts_;
   const bool is_for_threads_;
-  std::vector<VarRef> threads_;  // of the loops around the current place
-  std::vector<VarRef> around_;   // of all loops around it
-  std::vector<Expr> ends_;       // of these variables
-  int copies_ = 1;               // of it, so far
-  bool in_rest_ = false;         // it is outside the full tiles between a start and an end
+  std::vector<Facts::Range> threads_;  // of the loops around the current place
+  std::vector<VarRef> around_;         // of all loops around it
+  std::vector<Expr> ends_;             // of these variables
+  int copies_ = 1;                     // of it, so far
+  bool in_rest_ = false;               // it is outside the full tiles between a start and an end
 };
 
 }  // namespace

@@ -290,6 +290,30 @@ TEST(PartitionLoops, LeavesThreadsAlone) {
   expect_partitioned(text, text);
 }
 
+/// All threads take an iteration together whose stores arrive later: it is full where it is for
+/// all.
+TEST(PartitionLoops, CutsLoopsWithABackgroundForAllThreads) {
+  constexpr std::string_view kLoops = R"(
+    allocate s: float32[2, 64] scope(shared)
+    for t in 0..64 bind(threadIdx.x) {{ {} }})";
+  constexpr std::string_view kIteration = R"(for k in 0..18 {{
+      await 0
+      {} {{ if likely(k*64 + t < 1099) {{ s[floormod(k, 2), t] = A[0, k*64 + t] }} }}
+      B[0, k*64 + t] = s[floormod(k, 2), t] }})";
+  expect_partitioned(fmt::format(kLoops, fmt::format(kIteration, "background")),
+                     fmt::format(kLoops, R"(
+    for k in 0..17 {
+      await 0
+      background { s[floormod(k, 2), t] = A[0, k*64 + t] }
+      B[0, k*64 + t] = s[floormod(k, 2), t] }
+    await 0
+    background { if likely(t < 11) { s[1, t] = A[0, t + 1088] } }
+    B[0, t + 1088] = s[1, t])"));
+  // Where each thread is for itself its loop ends where it does.
+  const std::string apart = fmt::format(kLoops, fmt::format(kIteration, ""));
+  expect_partitioned(apart, apart);
+}
+
 TEST(PartitionLoops, LeavesOtherConditionsAlone) {
   const char* const text =
       "for i in 0..n { if i < m { B[0, i] = 1.0 } if likely(A[0, i] < 1.0) { B[0, i] = 2.0 } }";
