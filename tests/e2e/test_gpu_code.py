@@ -23,14 +23,14 @@ def _product(m, n, l, dtype="float32", a_transposed=False, b_transposed=False, b
     return [a, b, te.compute((*batch, m, n), sums, "C")]
 
 
-def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None):
+def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None, spilled=0):
     try:
         inputs = (schedule, tensors) if schedule else (tensors,)
         kernel = kiln.compile(*inputs, target="cuda", arch=arch, connection=daemon.connection)
     except kiln.Unavailable as error:
         pytest.skip(f"no NVRTC here: {error.message}")
     rows = kernel.report()["kernels"]
-    assert all(row["spill_bytes"] == 0 for row in rows)
+    assert all(row["spill_bytes"] <= spilled for row in rows)
     loop = main_loop(daemon, entry)
     for row in rows:
         if row["name"] == entry:
@@ -74,16 +74,16 @@ def test_products_of_16_bits_are_matrix_instructions(daemon, arch, transposed):
     assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0
 
 
-def tensor_float_product(transposed):
-    """A product of 4096^3 in tf32; "a", "b": whether these are transposed."""
-    a, b, _ = _product(4096, 4096, 4096, "float32", "a" in transposed, "b" in transposed)
-    k = te.reduce_axis((0, 4096), "k")
+def tensor_float_product(transposed, m=4096, n=4096, l=4096):
+    """A product in tf32; "a", "b": whether these are transposed."""
+    a, b, _ = _product(m, n, l, "float32", "a" in transposed, "b" in transposed)
+    k = te.reduce_axis((0, l), "k")
 
     def sums(i, j):
         x, y = a[k, i] if "a" in transposed else a[i, k], b[j, k] if "b" in transposed else b[k, j]
         return te.sum(te.tf32(x) * te.tf32(y), axis=k)
 
-    return [a, b, te.compute((4096, 4096), sums, "C")]
+    return [a, b, te.compute((m, n), sums, "C")]
 
 
 # Of float32 what lies along the sum is loaded as matrices, else element by element.

@@ -17,8 +17,9 @@
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kLineBytes = 128;  // of each row of a tile
-constexpr int64_t kLeast = 64;       // of a side that is cut into tiles
+constexpr int64_t kLineBytes = 128;    // of each row of a tile
+constexpr int64_t kLeast = 64;         // of a side that is cut into tiles
+constexpr int64_t kMostLines = 65535;  // along blockIdx.y
 
 bool is_box(const StageGraph& graph, const ir::TensorRead& read, const Stage& stage) {
   std::vector<AxisId> used = joined({stage.data, stage.reduce});
@@ -142,7 +143,7 @@ void pack_filters(const StageGraph& graph, MatrixTile& tile) {
                        constant_extent_of(graph, places).value_or(0) >= kManyPlaces &&
                        constant_extent_of(graph, side).has_value();
     if (!gains) continue;
-    (are_rows ? tile.packs_rows : tile.packs_columns) = true;
+    (are_rows ? tile.row_packing : tile.column_packing) = Packing::SideLast;
     tile.sum = window_first(graph, tile, image);
     return;
   }
@@ -164,6 +165,35 @@ std::optional<MatrixTile> of_joined_axes(const StageGraph& graph, MatrixTile til
   found->sum = order_of_sum(graph, *found);
   pack_filters(graph, *found);
   return found;
+}
+
+bool has_known_size(const StageGraph& graph, const ir::TensorRead& read) {
+  const std::vector<ir::Expr>& shape = graph[read.stage].shapes[read.output];
+  return std::ranges::all_of(
+      shape, [](const ir::Expr& extent) { return ir::as_const_int(extent).has_value(); });
+}
+
+/// The same with a copy of each factor whose rows begin anywhere and lie along one axis; nothing
+/// where there is none.
+std::optional<MatrixTile> with_copies(const StageGraph& graph, MatrixTile tile) {
+  const Stage& stage = graph[tile.stage];
+  bool has_any = false;
+  for (const bool are_rows : {true, false}) {
+    Packing& packing = are_rows ? tile.row_packing : tile.column_packing;
+    const ir::TensorRead& read =
+        are_rows ? *tile.contraction.row_factor : *tile.contraction.column_factor;
+    const std::vector<AxisId>& side = are_rows ? tile.sides.rows : tile.sides.columns;
+    const Panel panel = panel_of(graph, tile, are_rows);
+    const std::vector<AxisId>& line = panel.is_along_sum ? tile.sum : side;
+    const bool serves =
+        packing == Packing::None && panel.lanes == 1 && line.size() == 1 &&
+        constant_extent_of(graph, line).value_or(0) <= kMostLines * tile.unit.steps &&
+        has_known_size(graph, read) && is_box(graph, read, stage);
+    if (!serves) continue;
+    packing = Packing::Lines;
+    has_any = true;
+  }
+  return has_any ? std::optional(tile) : std::nullopt;
 }
 
 /// What lanes load of a panel at once, and threads, side by side along its lines, fill.
@@ -198,12 +228,15 @@ std::vector<MatrixTile> matrix_forms(const Chooser& chooser, StageId id) {
   const auto plain = of_one_axis_a_side(chooser.graph, *any);
   const auto joined = of_joined_axes(chooser.graph, *any);
   // Where one tile computes the padding, all do, since it is no stage by itself then.
-  if (joined && joined->padding) return {*joined};
+  const bool has_padding = joined && joined->padding;
   std::vector<MatrixTile> forms;
-  if (plain) forms.push_back(*plain);
+  if (plain && !has_padding) forms.push_back(*plain);
   const bool is_same = plain && joined && plain->sides.rows == joined->sides.rows &&
                        plain->sides.columns == joined->sides.columns;
-  if (joined && !is_same) forms.push_back(*joined);
+  if (joined && (!is_same || has_padding)) forms.push_back(*joined);
+  for (size_t i = 0, count = forms.size(); i < count; ++i) {
+    if (const auto copied = with_copies(chooser.graph, forms[i])) forms.push_back(*copied);
+  }
   return forms;
 }
 
@@ -216,16 +249,19 @@ Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows)
   const ir::TensorRead& read = is_of_rows ? *product.row_factor : *product.column_factor;
   const std::vector<AxisId>& side = is_of_rows ? tile.sides.rows : tile.sides.columns;
   const int64_t length = is_of_rows ? tile.block_rows() : tile.block_columns();
-  const bool is_packed = is_of_rows ? tile.packs_rows : tile.packs_columns;
+  const Packing packing = is_of_rows ? tile.row_packing : tile.column_packing;
   // Places of a window lie along both; the side has more of them.
-  const bool is_along_sum = !is_packed && is_contiguous_in(graph, read, tile.sum.back()) &&
+  const bool is_along_sum = packing != Packing::SideLast &&
+                            is_contiguous_in(graph, read, tile.sum.back()) &&
                             !is_contiguous_in(graph, read, side.back());
   Panel panel{.is_along_sum = is_along_sum,
               .width = is_along_sum ? tile.steps : length,
               .lines = is_along_sum ? length : tile.steps};
   const std::vector<AxisId>& line = is_along_sum ? tile.sum : side;
   // Of a size that is not known rows may begin anywhere.
-  const int64_t in_order = is_packed        ? constant_extent_of(graph, line).value_or(1)
+  const int64_t in_order = packing == Packing::Lines ? panel.width
+                           : packing == Packing::SideLast
+                               ? constant_extent_of(graph, line).value_or(1)
                            : tile.is_joined ? elements_in_order(graph, read, line)
                                             : constant_extent(graph, line[0]).value_or(1);
   if (in_order % tile.lanes() == 0) panel.lanes = tile.lanes();

@@ -13,6 +13,13 @@
 
 namespace kiln::autoschedule {
 
+/// What is copied of a factor before it is fetched.
+enum class Packing : uint8_t {
+  None,
+  SideLast,  // with its side last, along what is fetched: filters whose channels do not lie so
+  Lines,     // as it lies, in rows of whole lines of its panel: rows that begin anywhere
+};
+
 /// How a contraction is cut for warps that multiply by matrix instructions.
 struct MatrixTile {
   StageId stage = 0;
@@ -26,9 +33,8 @@ struct MatrixTile {
   bool is_joined = false;
   std::optional<StageId> padding;         // computed where a factor is fetched, and nowhere else
   std::optional<Epilogue> epilogue = {};  // computed with the results, which are stored nowhere
-  // Copied first, so that its side lies along what is fetched: filters whose channels do not.
-  bool packs_rows = false;
-  bool packs_columns = false;
+  Packing row_packing = Packing::None;
+  Packing column_packing = Packing::None;
   int64_t warps_down = 2;
   int64_t warps_across = 2;
   int64_t rows = 4;  // products of a warp along each side

@@ -1,5 +1,6 @@
 // What a tile of matrix instructions costs: the slowest of its tensor cores, its instructions and
-// its L2 traffic, for as many blocks as the busiest multiprocessor gets.
+// its L2 traffic, for as many blocks as the busiest multiprocessor gets, and before these the copies
+// that it has of factors.
 //
 //   1024 x 1024 on 132 multiprocessors: 128 x 128 is 64 blocks, of which each has one alone;
 //   64 x 64 is 256, which read twice as much
@@ -7,6 +8,7 @@
 #include <cmath>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/templates/matrix_forms.h"
 #include "compiler/autoschedule/templates/matrix_tile.h"
 #include "compiler/ir/stmt.h"
 
@@ -19,9 +21,13 @@ constexpr double kCycles = 8;
 constexpr double kCores = 4;
 // One block alone waits at its barriers with nobody to take its turn.
 constexpr double kAlone = 1.5;
+// Elements that are fetched one by one keep all blocks of a multiprocessor waiting: estimated.
+constexpr double kOneByOne = 2;
 constexpr int64_t kUnknown = 64;  // what is not known is taken for
 // A load, a store, and the place of either, as main loops have them (docs/gpu.md).
 constexpr double kFetchInstructions = 6;
+// Of a copy before, for an element: the same, and where it is by divisions.
+constexpr double kCopyInstructions = 30;
 
 /// Instructions that fetch a factor for one step of the matrix instruction, of all warps.
 double fetches_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows) {
@@ -30,6 +36,24 @@ double fetches_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_ro
   const int64_t elements = side * tile.unit.steps;
   return kFetchInstructions * static_cast<double>(elements) /
          static_cast<double>(lanes * ir::kWarp);
+}
+
+/// What the launches take that copy factors before.
+double copy_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine) {
+  double cycles = 0;
+  for (const bool are_rows : {true, false}) {
+    if ((are_rows ? tile.row_packing : tile.column_packing) == Packing::None) continue;
+    const ir::TensorRead& read =
+        are_rows ? *tile.contraction.row_factor : *tile.contraction.column_factor;
+    double elements = 1;
+    for (const ir::Expr& extent : graph[read.stage].shapes[read.output])
+      elements *= static_cast<double>(ir::as_const_int(extent).value_or(kUnknown));
+    const double each = elements / static_cast<double>(machine.multiprocessors);
+    const double issue = kCopyInstructions * each / (ir::kWarp * kSchedulers);
+    const double moved = 2 * each * static_cast<double>(size_of(tile.type)) / machine.memory_bytes;
+    cycles += kLaunchSeconds * machine.gigahertz * 1e9 + std::max(issue, moved);
+  }
+  return cycles;
 }
 
 }  // namespace
@@ -56,7 +80,9 @@ double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuM
                 fetched / machine.l2_bytes, issue});
   const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
   const double steps = whole(tile.sum, tile.unit.steps * parts);
-  return step * steps * turns * (turns < 2 && tile.stages == 1 ? kAlone : 1);
+  const bool is_one_by_one = fetched_at_once(graph, tile) < 2 * tile.lanes();
+  const double waits = is_one_by_one ? kOneByOne : turns < 2 && tile.stages == 1 ? kAlone : 1;
+  return step * steps * turns * waits + copy_cycles(graph, tile, machine);
 }
 
 }  // namespace kiln::autoschedule

@@ -9,6 +9,7 @@
 
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/factor_copies.h"
 #include "compiler/autoschedule/templates/fetched_factors.h"
 #include "compiler/autoschedule/templates/matrix_tile.h"
 
@@ -64,11 +65,9 @@ class MatrixWriter {
     const StageId id = tile_.stage;
     const Contraction& product = tile_.contraction;
     std::vector<Fetch> fetches;
-    language::TensorId rows{product.row_factor->stage, product.row_factor->output};
-    language::TensorId columns{product.column_factor->stage, product.column_factor->output};
+    const FetchedFactor rows = fetched_factor(graph_, tile_, true, steps_);
+    const FetchedFactor columns = fetched_factor(graph_, tile_, false, steps_);
     if (!tile_.is_joined) fetches = {fetch(rows, rows_), fetch(columns, columns_)};
-    if (tile_.packs_rows) rows = packed(*product.row_factor, tile_.sides.rows);
-    if (tile_.packs_columns) columns = packed(*product.column_factor, tile_.sides.columns);
     // The loops give the sums their layout, then they are those of what is stored.
     cut(id);
     const auto [sums, axes] = steps_.cache_write(id, "local");
@@ -87,9 +86,9 @@ class MatrixWriter {
     const Axes of_sums(loops.all(), axes);
     const SumLoops sum = write_sums(sums, loops, of_sums);
     if (tile_.is_joined) {
-      fetches = {fetch_joined(rows, *product.row_factor, rows_, sums, loops.batch, loops.rows,
-                              of_sums, sum),
-                 fetch_joined(columns, *product.column_factor, columns_, sums, loops.batch,
+      fetches = {fetch_joined(rows.as_read, *product.row_factor, rows_, sums, loops.batch,
+                              loops.rows, of_sums, sum),
+                 fetch_joined(columns.as_read, *product.column_factor, columns_, sums, loops.batch,
                               loops.columns, of_sums, sum)};
       if (tile_.padding) steps_.compute_inline(*tile_.padding);
     }
@@ -127,9 +126,9 @@ class MatrixWriter {
   };
 
   /// A copy in shared memory with the factor's own order of dimensions.
-  Fetch fetch(language::TensorId tensor, const Panel& panel) {
-    const auto [copy, axes] = steps_.cache_read(tensor, tile_.stage, {}, "shared");
-    write_spread(steps_, copy, axes[axes.size() - 2], panel.spread, panel.width);
+  Fetch fetch(const FetchedFactor& factor, const Panel& panel) {
+    const auto [copy, axes] = steps_.cache_read(factor.tensor, factor.reader, {}, "shared");
+    write_spread(steps_, copy, axes[axes.size() - factor.row_dimension], panel.spread, panel.width);
     return {copy, axes, panel.lanes};
   }
 
@@ -153,19 +152,6 @@ class MatrixWriter {
     const size_t line = layout.size() - (panel.is_along_sum ? of_sum : of_side).size() - 1;
     write_spread(steps_, copy, axes[line], panel.spread, panel.width);
     return {copy, axes, panel.lanes};
-  }
-
-  /// A copy of all of a factor in memory, its side last: a thread an element.
-  language::TensorId packed(const ir::TensorRead& read, const std::vector<AxisId>& side) {
-    constexpr int64_t kThreads = 256;
-    std::vector<AxisId> layout;
-    for (const AxisId axis : joined({tile_.sides.batch, tile_.sum, side}))
-      if (is_used_in(graph_, read, axis)) layout.push_back(axis);
-    const auto [copy, axes] = steps_.cache_read({read.stage, read.output}, tile_.stage, layout);
-    const auto [block, thread] = steps_.split(copy, steps_.fuse(copy, axes), kThreads);
-    steps_.bind(copy, block, "blockIdx.x");
-    steps_.bind(copy, thread, "threadIdx.x");
-    return {copy, 0};
   }
 
   /// All threads of the block, side by side along the last axis.

@@ -8,9 +8,10 @@
 //
 // Of 8-bit factors there are twice as many steps of everything, in as many bytes.
 //
-// Where a product has too few of those for the GPU, or rows that hardware cannot copy in the
-// background, tiles are smaller, and fetched when they are needed: other blocks of the
-// multiprocessor work meanwhile.
+// Where a product has too few of those for the GPU, tiles are smaller, and fetched when they are
+// needed: other blocks of the multiprocessor work meanwhile. So are rows that hardware cannot copy in
+// the background, since they begin anywhere, but where it takes less time to copy all of them first
+// (factor_copies.cc).
 //
 // The loops are ordered as the sums lie in the lanes of mma.sync (analysis/matrix_product.h), which
 // is what makes them matrix instructions. Rows in shared memory are 16 bytes longer than they need
@@ -20,6 +21,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -75,6 +77,19 @@ std::vector<Parameter> parameters_of(const MatrixTile& tile) {
   return parameters;
 }
 
+/// Whether a side is shorter than a block has it, of a copy in lines of the sum: what a thread
+/// fetches of these has a condition for the side then.
+bool has_short_copy(const StageGraph& graph, const MatrixTile& tile) {
+  const auto is_short = [&](bool are_rows) {
+    const std::vector<AxisId>& side = are_rows ? tile.sides.rows : tile.sides.columns;
+    const int64_t block = are_rows ? tile.block_rows() : tile.block_columns();
+    return (are_rows ? tile.row_packing : tile.column_packing) == Packing::Lines &&
+           panel_of(graph, tile, are_rows).is_along_sum &&
+           constant_extent_of(graph, side).value_or(block) < block;
+  };
+  return is_short(true) || is_short(false);
+}
+
 /// The tiles of a form.
 std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form) {
   struct Shape {
@@ -101,15 +116,23 @@ std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form)
     tile.warps_across = shape.across;
     tile.rows = shape.rows;
     tile.columns = shape.columns;
+    if (has_short_copy(chooser.graph, tile)) continue;
     const auto found = shape.is_late ? with_stages(chooser, tile) : std::optional(tile);
     if (!found) continue;
     tiles.push_back(*found);
     // What is fetched one by one waits in registers, and of a window so do its places.
     const bool is_wide = fetched_at_once(chooser.graph, tile) == 2 * tile.lanes();
-    if (!is_wide && tile.sum.size() > 1)
-      tiles.back().steps = std::min(tile.steps, kFewSteps * tile.unit.steps);
+    if (!is_wide) tiles.back().steps = std::min(tile.steps, kFewSteps * tile.unit.steps);
   }
   return tiles;
+}
+
+/// What is copied before since its rows begin anywhere, in words.
+std::string_view copies_of(const MatrixTile& tile) {
+  const bool rows = tile.row_packing == Packing::Lines;
+  const bool columns = tile.column_packing == Packing::Lines;
+  if (rows && columns) return " on copies of both factors";
+  return rows ? " on a copy of the rows" : columns ? " on a copy of the columns" : "";
 }
 
 std::vector<MatrixTile> all_tiles_of(const Chooser& chooser, StageId id) {
@@ -149,9 +172,9 @@ std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id,
   });
   std::vector<Sketch> sketches;
   for (const MatrixTile& tile : tiles) {
-    sketches.push_back({.name = fmt::format("matrix instructions{}, {} x {} a block",
-                                            tile.is_joined ? " of all axes" : "", tile.block_rows(),
-                                            tile.block_columns()),
+    sketches.push_back({.name = fmt::format("matrix instructions{}{}, {} x {} a block",
+                                            tile.is_joined ? " of all axes" : "", copies_of(tile),
+                                            tile.block_rows(), tile.block_columns()),
                         .parameters = parameters_of(tile),
                         .write = [&graph = chooser.graph, tile, epilogue](StepWriter& writer,
                                                                           const Values& values) {
