@@ -4,7 +4,6 @@
 //     ->  S.rf[p] = sum[i, j](X[p * 64 + i, j]) for 64 parts, which cores share; S =
 //     sum[p](S.rf[p])
 #include <algorithm>
-#include <ranges>
 
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/recognise/sides.h"
@@ -70,10 +69,10 @@ std::optional<SumSplit> split_of_open_sizes(const StageGraph& graph, const Stage
                                             int64_t bytes_of_step) {
   std::optional<SumSplit> found;
   int64_t inside = 1;
-  for (const AxisId axis : stage.reduce | std::views::reverse) {
+  for (auto axis = stage.reduce.rbegin(); axis != stage.reduce.rend(); ++axis) {
     const int64_t part = ceil_div(kLeastBytes, bytes_of_step * inside);
-    const std::optional<int64_t> extent = constant_extent(graph, axis);
-    if (!extent && is_read_along(graph, stage, axis)) found = SumSplit{axis, part, 0};
+    const std::optional<int64_t> extent = constant_extent(graph, *axis);
+    if (!extent && is_read_along(graph, stage, *axis)) found = SumSplit{*axis, part, 0};
     const int64_t length = std::clamp<int64_t>(extent.value_or(kOpenExtent), 1, kLeastBytes);
     inside = std::min(inside * length, kLeastBytes);
     if (inside * bytes_of_step >= kLeastBytes && found) break;
