@@ -6,6 +6,7 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
 
 namespace kiln::passes {
 

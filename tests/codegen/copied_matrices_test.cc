@@ -14,8 +14,6 @@ namespace kiln::testing {
 namespace {
 
 constexpr std::string_view kBoth = "matrix instructions on copies of both factors, 64 x 64 a block";
-constexpr std::string_view kColumns =
-    "matrix instructions on a copy of the columns, 64 x 64 a block";
 constexpr std::string_view kRows = "matrix instructions on a copy of the rows, 64 x 64 a block";
 
 struct Case {

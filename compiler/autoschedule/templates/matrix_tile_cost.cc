@@ -1,6 +1,6 @@
 // What a tile of matrix instructions costs: the slowest of its tensor cores, its instructions and
-// its L2 traffic, for as many blocks as the busiest multiprocessor gets, and before these the copies
-// that it has of factors.
+// its L2 traffic, for as many blocks as the busiest multiprocessor gets, and before these the
+// copies that it has of factors.
 //
 //   1024 x 1024 on 132 multiprocessors: 128 x 128 is 64 blocks, of which each has one alone;
 //   64 x 64 is 256, which read twice as much
@@ -10,6 +10,7 @@
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/templates/matrix_forms.h"
 #include "compiler/autoschedule/templates/matrix_tile.h"
+#include "compiler/ir/build.h"
 #include "compiler/ir/stmt.h"
 
 namespace kiln::autoschedule {

@@ -9,9 +9,9 @@
 // Of 8-bit factors there are twice as many steps of everything, in as many bytes.
 //
 // Where a product has too few of those for the GPU, tiles are smaller, and fetched when they are
-// needed: other blocks of the multiprocessor work meanwhile. So are rows that hardware cannot copy in
-// the background, since they begin anywhere, but where it takes less time to copy all of them first
-// (factor_copies.cc).
+// needed: other blocks of the multiprocessor work meanwhile. So are rows that hardware cannot copy
+// in the background, since they begin anywhere, but where it takes less time to copy all of them
+// first (factor_copies.cc).
 //
 // The loops are ordered as the sums lie in the lanes of mma.sync (analysis/matrix_product.h), which
 // is what makes them matrix instructions. Rows in shared memory are 16 bytes longer than they need
