@@ -106,8 +106,8 @@ std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId id) {
   for (const AxisId axis : stage.reduce) {
     const int64_t extent = *constant_extent(graph, axis);
     const int64_t of_axis = parts_of(extent, most);
+    if (of_axis <= parts || extent > of_axis * kMostLength) continue;
     const int64_t length = ceil_div(extent, of_axis);
-    if (of_axis <= parts || length > kMostLength) continue;
     parts = of_axis;
     found = {axis, length, 0};
   }
