@@ -41,15 +41,6 @@ class NameCasts : public Mutator {
   std::vector<std::pair<Expr, VarRef>> names_;
 };
 
-class HasGroups : public Visitor {
- public:
-  bool found = false;
-
- private:
-  using Visitor::visit;
-  void visit(const Background&) override { found = true; }
-};
-
 /// The sources of a group in order; false where there is something else in it.
 bool add_sources(const Stmt& stmt, Substitution& around, std::vector<Source>& sources) {
   if (const Block* block = as<Block>(stmt)) {
@@ -87,9 +78,7 @@ bool add_groups(const Stmt& stmt, std::vector<std::vector<Source>>& groups) {
     Substitution around;
     return add_sources(group->body, around, groups.emplace_back());
   }
-  HasGroups walk;
-  walk(stmt);
-  return !walk.found;
+  return !has_background(stmt);
 }
 
 }  // namespace

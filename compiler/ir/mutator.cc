@@ -202,6 +202,15 @@ class FindLoad : public Visitor {
   void visit(const Load&) override { found = true; }
 };
 
+class FindBackground : public Visitor {
+ public:
+  bool found = false;
+
+ private:
+  using Visitor::visit;
+  void visit(const Background&) override { found = true; }
+};
+
 /// Collects the expressions of one node, into which it does not go.
 class Operands : public Visitor {
  public:
@@ -284,6 +293,12 @@ bool uses_var(const Stmt& stmt, const VarRef& var) {
 bool reads_memory(const Expr& expr) {
   FindLoad find;
   find(expr);
+  return find.found;
+}
+
+bool has_background(const Stmt& stmt) {
+  FindBackground find;
+  find(stmt);
   return find.found;
 }
 

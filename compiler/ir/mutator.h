@@ -75,5 +75,7 @@ bool uses_var(const Expr& expr, const VarRef& var);
 bool uses_var(const Stmt& stmt, const VarRef& var);
 /// Whether there is a Load inside: the value may change while loops run.
 bool reads_memory(const Expr& expr);
+/// Whether something in it is stored in the background.
+bool has_background(const Stmt& stmt);
 
 }  // namespace kiln::ir

@@ -57,18 +57,7 @@ class CountChoices : public Visitor {
 /// hardly be more than there are memories that take turns.
 bool stores_late(const For& loop) {
   constexpr int64_t kMany = 16;
-  class FindBackground : public Visitor {
-   public:
-    bool found = false;
-
-   private:
-    using Visitor::visit;
-    void visit(const Background&) override { found = true; }
-  };
-  if (as_const_int(loop.extent).value_or(0) < kMany) return false;
-  FindBackground walk;
-  walk(loop.body);
-  return walk.found;
+  return as_const_int(loop.extent).value_or(0) >= kMany && has_background(loop.body);
 }
 
 /// Whether an end is worth computing: one made of many minima, each of which all that stands inside
