@@ -368,10 +368,10 @@ class FillTiles : public Mutator {
   Expr visit(const Load& load) override {
     if (load.buffer->scope != Scope::Global || guards_.empty()) return Mutator::visit(load);
     const auto as_it_lies = as_they_lie_.find(&load);
+    const Guards without = as_it_lies == as_they_lie_.end() ? Guards() : as_it_lies->second;
     std::vector<Expr> indices;
     for (const Expr& place : load.indices)
-      indices.push_back(
-          clamped(place, as_it_lies == as_they_lie_.end() ? Guards() : as_it_lies->second));
+      indices.push_back(clamped(place, without));
     return indices == load.indices ? Expr(&load) : Load::make(load.buffer, std::move(indices));
   }
 
@@ -425,11 +425,13 @@ class FillTiles : public Mutator {
 
 Kernel fill_tiles(Kernel kernel, const PassContext&) {
   const FoundStores found = find_guarded_stores(kernel.body);
-  const FilledRows filled = NeedlessGuards(kernel, found, {}).filled();
-  const NeedlessGuards guards(kernel, found, filled);
-  Guards needless = guards.result();
+  std::optional<NeedlessGuards> guards(std::in_place, kernel, found, FilledRows());
+  // What copies filled rows needs fewer.
+  if (const FilledRows filled = guards->filled(); !filled.empty())
+    guards.emplace(kernel, found, filled);
+  Guards needless = guards->result();
   if (needless.empty()) return kernel;
-  kernel.body = FillTiles(std::move(needless), guards.as_they_lie())(kernel.body);
+  kernel.body = FillTiles(std::move(needless), guards->as_they_lie())(kernel.body);
   return kernel;
 }
 

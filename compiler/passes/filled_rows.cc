@@ -25,10 +25,8 @@ std::vector<Bound> bounds_of_copy(const GuardedStore& store, const FilledRows& f
     for (size_t d = 0; d < load->indices.size(); ++d)
       place = place + load->indices[d] * bound.strides[d];
     for (const If* guard : store.guards) {
-      const Binary* order = as<Binary>(guard->condition);
-      const bool is_bound = guard->likely && !guard->else_body && order != nullptr &&
-                            order->op == Operator::Less && order->a->type == kIndexType;
-      if (!is_bound) continue;
+      const Binary* order = order_of(*guard);
+      if (order == nullptr) continue;
       const Expr apart = (place - order->a) - (bound.limit - order->b);
       if (!is_const(analysis::simplify(apart, ranges), 0)) continue;
       result.push_back(

@@ -69,8 +69,8 @@ class FindGuards : public Visitor {
       const bool ends_whole = is_whole && span && span->exact;
       const bool wants_same = is_choice || (span && span->begin && !ends_whole);
       if (span && (!wants_same || is_same_around(*span)) && !(is_choice && is_rare(*span))) {
-        guards_.push_back(
-            {conjunct, *span, is_whole, is_choice, is_whole ? end_of(conjunct) : Expr()});
+        guards_.push_back({conjunct, *span, is_whole, is_choice});
+        if (is_whole) guards_.back().done = span->exact ? span->end : end_of(conjunct);
       } else {
         unusable_.insert(conjunct);
       }

@@ -16,9 +16,9 @@ namespace kiln::passes {
 struct Guard {
   ir::Expr conjunct;
   analysis::Span span;
-  bool is_whole;   // nothing of the loop's body runs when it fails
-  bool is_choice;  // of an if_then_else
-  ir::Expr done;   // where is_whole: the iteration from which on it fails; null: not known
+  bool is_whole;       // nothing of the loop's body runs when it fails
+  bool is_choice;      // of an if_then_else
+  ir::Expr done = {};  // where is_whole: the iteration from which on it fails; null: not known
 };
 
 /// The guards in the body of a loop that hold for iterations side by side. One that begins to hold,

@@ -60,10 +60,9 @@ std::optional<Bound> of_dimensions(Bound bound, const Store& store,
 /// The bound that a guard is for the element of a store; `loops` are those inside the allocation.
 std::optional<Bound> bound_of(const If& guard, const Store& store,
                               std::span<const For* const> loops) {
-  const Binary* order = as<Binary>(guard.condition);
-  const bool is_bound = order != nullptr && order->op == Operator::Less && guard.likely &&
-                        !guard.else_body && order->a->type == kIndexType &&
-                        !reads_memory(guard.condition) && count_used(order->b, loops) == 0;
+  const Binary* order = order_of(guard);
+  const bool is_bound =
+      order != nullptr && !reads_memory(guard.condition) && count_used(order->b, loops) == 0;
   if (!is_bound) return std::nullopt;
   const Bound whole{
       .guard = &guard, .place = order->a, .limit = order->b, .start = order->a, .strides = {}};
@@ -185,6 +184,13 @@ class FindStores : public Visitor {
 };
 
 }  // namespace
+
+const Binary* order_of(const If& guard) {
+  const Binary* order = as<Binary>(guard.condition);
+  const bool may_be_bound = order != nullptr && order->op == Operator::Less && guard.likely &&
+                            !guard.else_body && order->a->type == kIndexType;
+  return may_be_bound ? order : nullptr;
+}
 
 bool Bound::is_same(const Bound& other) const {
   return strides == other.strides && equal_trees(start, other.start) &&

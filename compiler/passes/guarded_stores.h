@@ -41,6 +41,9 @@ struct FoundStores {
   std::unordered_map<ir::BufferRef, std::vector<std::vector<const ir::For*>>> reads;
   std::vector<const ir::If*> sealed;
 };
+/// The condition of a guard that may be a bound, `place < limit`; null where it is something else.
+const ir::Binary* order_of(const ir::If& guard);
+
 FoundStores find_guarded_stores(const ir::Stmt& body);
 
 }  // namespace kiln::passes
