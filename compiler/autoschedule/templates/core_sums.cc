@@ -1,15 +1,15 @@
 // Reductions of so few results that one core would have all the work:
 //
 //   S = sum[i, j](X[i, j]), 4096 x 4096
-//     ->  S.rf[p] = sum[i, j](X[p * 64 + i, j]) for 64 parts, which cores share; S =
-//     sum[p](S.rf[p])
+//     ->  S.rf[p] = sum[i, j](X[p * 64 + i, j]), 64 of them, by all cores
+//         S = sum[p](S.rf[p])
 #include <algorithm>
 
+#include "compiler/autoschedule/recognise/rows.h"
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/split_sums.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
-#include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -33,46 +33,35 @@ constexpr int64_t kColumns = 4;
 /// counts as what it is.
 int64_t bytes_of_step(const StageGraph& graph, StageId id) {
   int64_t bytes = 0;
-  for (const ir::Expr& part : schedule::expanded_bodies(graph, id))
-    schedule::for_each_read(
-        part, [&](const ir::TensorRead& read) { bytes += size_of(read.type.element); });
+  for (const ir::Expr& read : reads_written_out(graph, id))
+    bytes += size_of(read->type.element);
   return std::max<int64_t>(bytes, size_of(graph[id].types[0]));
 }
 
-/// Results that one core computes at a time: two tiles of a product, vectors of columns, a row.
-int64_t results_of_task(const Chooser& chooser, StageId id) {
-  const int64_t lanes = register_lanes(chooser, id);
-  if (is_product(chooser.graph, id)) return lanes * chooser.machine.vectors.registers;
-  return has_vectors_along_data(chooser.graph, id) ? kColumns * lanes : 1;
-}
-
-/// The largest number of equal parts that is no more than `most`, where it is at least half of it;
-/// else the last part is shorter.
+/// Equal parts, no more than `most`, or so many of which the last is shorter, where equal ones
+/// would be half as many.
 int64_t parts_of(int64_t extent, int64_t most) {
-  most = std::min(extent, most);
-  for (int64_t parts = most; 2 * parts > most; --parts)
-    if (extent % parts == 0) return parts;
-  return most;
+  const int64_t equal = equal_parts(extent, most);
+  return 2 * equal > most ? equal : std::min(extent, most);
 }
 
-bool is_read_along(const StageGraph& graph, const Stage& stage, AxisId axis) {
-  bool found = false;
-  for (const ir::Expr& part : schedule::reading_parts(graph, stage))
-    schedule::for_each_read(
-        part, [&](const ir::TensorRead& read) { found = found || is_used_in(graph, read, axis); });
-  return found;
+bool is_read_along(const StageGraph& graph, StageId id, AxisId axis) {
+  return std::ranges::any_of(reads_written_out(graph, id), [&](const ir::Expr& read) {
+    return is_used_in(graph, *ir::as<ir::TensorRead>(read), axis);
+  });
 }
 
 /// Of sizes that a call brings: parts of so many elements, however many there are. What is read
 /// along the axis has more bytes than the results of its parts, by far.
-std::optional<SumSplit> split_of_open_sizes(const StageGraph& graph, const Stage& stage,
+std::optional<SumSplit> split_of_open_sizes(const StageGraph& graph, StageId id,
                                             int64_t bytes_of_step) {
+  const Stage& stage = graph[id];
   std::optional<SumSplit> found;
   int64_t inside = 1;
   for (auto axis = stage.reduce.rbegin(); axis != stage.reduce.rend(); ++axis) {
     const int64_t part = ceil_div(kLeastBytes, bytes_of_step * inside);
     const std::optional<int64_t> extent = constant_extent(graph, *axis);
-    if (!extent && is_read_along(graph, stage, *axis)) found = SumSplit{*axis, part, 0};
+    if (!extent && is_read_along(graph, id, *axis)) found = SumSplit{*axis, part, 0};
     const int64_t length = std::clamp<int64_t>(extent.value_or(kOpenExtent), 1, kLeastBytes);
     inside = std::min(inside * length, kLeastBytes);
     if (inside * bytes_of_step >= kLeastBytes && found) break;
@@ -88,16 +77,22 @@ std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId id) {
   if (!is_plain_reduction(graph, id) || !may_reassociate(chooser, id)) return std::nullopt;
   const std::optional<int64_t> results = constant_extent_of(graph, stage.data);
   if (results.value_or(0) <= 0) return std::nullopt;
-  const int64_t at_once = std::min(*results, results_of_task(chooser, id));
+  const int64_t lanes = register_lanes(chooser, id);
+  const bool is_matrix = is_product(graph, id);
+  const bool has_columns = has_vectors_along_data(graph, id);
+  // What one core computes at a time: two tiles of a product, vectors of columns, a row.
+  const int64_t of_task = is_matrix     ? lanes * chooser.machine.vectors.registers
+                          : has_columns ? kColumns * lanes
+                                        : 1;
+  const int64_t at_once = std::min(*results, of_task);
   const int64_t tasks = ceil_div(*results, at_once);
-  if (tasks >= kTasksOfCores || (tasks > 1 && is_product(graph, id))) return std::nullopt;
+  if (tasks >= kTasksOfCores || (tasks > 1 && is_matrix)) return std::nullopt;
   const int64_t bytes = bytes_of_step(graph, id) * at_once;
   const std::optional<int64_t> steps = constant_extent_of(graph, stage.reduce);
   if (!steps) {
-    const bool is_one_vector =
-        *results == 1 || (at_once > 1 && *results <= register_lanes(chooser, id));
-    return is_one_vector && !is_product(graph, id) ? split_of_open_sizes(graph, stage, bytes)
-                                                   : std::nullopt;
+    const bool is_one_vector = *results == 1 || (has_columns && *results <= lanes);
+    if (is_matrix || !is_one_vector) return std::nullopt;
+    return split_of_open_sizes(graph, id, bytes);
   }
   const int64_t most = std::min(kParts / tasks, *steps / ceil_div(kLeastBytes, bytes));
   if (most < kFewestParts) return std::nullopt;
@@ -107,9 +102,8 @@ std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId id) {
     const int64_t extent = *constant_extent(graph, axis);
     const int64_t of_axis = parts_of(extent, most);
     if (of_axis <= parts || extent > of_axis * kMostLength) continue;
-    const int64_t length = ceil_div(extent, of_axis);
     parts = of_axis;
-    found = {axis, length, 0};
+    found = {axis, ceil_div(extent, parts), 0};
   }
   return found;
 }

@@ -1,8 +1,8 @@
 // Copies of factors for tiles of matrix instructions, which fetch 16 bytes at a time.
 //
-//   A[i, k] with 4091 steps  ->  A.global[i, k / 64, k % 64]: rows of 64 lines, the last of which
-//   is
-//                                filled with its last element (fill_tiles)
+//   A[i, k] with 4091 steps
+//     ->  A.global[i, k / 64, k % 64]: rows of 64 lines, the last of which is filled with the last
+//         element (fill_tiles)
 //
 // So each row begins at a multiple of 16 bytes, and what a block fetches of it is whole. It reads
 // as it is stored, neighbours side by side.

@@ -235,8 +235,9 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     const bool is_far = rows >= kManyIterations && exceeds_caches(chooser, id);
     if (is_full) {
       const int64_t tasks = may_be_parallel && is_large(graph, id) ? chooser.machine.cores : 1;
-      int64_t at_once = rows_that_hide_additions(chooser, id, vectors->lanes, rows / tasks);
-      if (is_far) at_once = rows >= kRowsAtOnce * tasks ? kRowsAtOnce : 1;
+      const int64_t at_once =
+          is_far ? (rows >= kRowsAtOnce * tasks ? kRowsAtOnce : 1)
+                 : rows_that_hide_additions(chooser, id, vectors->lanes, rows / tasks);
       sketch.parameters.push_back({"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, at_once});
     }
   }

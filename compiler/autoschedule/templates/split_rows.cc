@@ -34,13 +34,6 @@ double bytes_of_row(const StageGraph& graph, const Stage& stage, int64_t element
   return bytes;
 }
 
-/// The largest number of equal parts of the axis that is no more than `most`.
-int64_t parts_of(int64_t extent, int64_t most) {
-  for (int64_t parts = std::min(extent, most); parts > 1; --parts)
-    if (extent % parts == 0) return parts;
-  return 1;
-}
-
 }  // namespace
 
 std::optional<SumSplit> split_of_rows(const Chooser& chooser, StageId id) {
@@ -58,7 +51,7 @@ std::optional<SumSplit> split_of_rows(const Chooser& chooser, StageId id) {
       std::ranges::find_if(stage.reduce, [&](AxisId each) { return !is_unit(graph, each); });
   const int64_t extent = *constant_extent(graph, *axis);
   const int64_t most = std::min(kBlocks * multiprocessors / *rows, *elements / kLeastPart);
-  const int64_t parts = parts_of(extent, most);
+  const int64_t parts = equal_parts(extent, most);
   if (parts < kFewestParts || parts == extent) return std::nullopt;
   return SumSplit{*axis, extent / parts, stage.data.size()};
 }

@@ -42,6 +42,12 @@ std::optional<SumSplit> split_for_threads(const Chooser& chooser, StageId id) {
   return split_of_few_rows(chooser, id);
 }
 
+int64_t equal_parts(int64_t extent, int64_t most) {
+  for (int64_t parts = std::min(extent, most); parts > 1; --parts)
+    if (extent % parts == 0) return parts;
+  return 1;
+}
+
 std::optional<SumSplit> best_split(const Chooser& chooser, StageId id, AxisId axis, int64_t least,
                                    int64_t lanes, const CyclesOfParts& cycles) {
   const StageGraph& graph = chooser.graph;

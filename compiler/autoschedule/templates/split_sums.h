@@ -13,9 +13,12 @@ namespace kiln::autoschedule {
 /// parts, the other adds them up.
 struct SumSplit {
   AxisId axis = 0;
-  int64_t length = 1;
-  size_t place = 0;  // of the parts among the dimensions of their stage
+  int64_t length = 1;  // of a part
+  size_t place = 0;    // of the parts among the dimensions of their stage
 };
+
+/// The largest number of equal parts that is no more than `most`.
+int64_t equal_parts(int64_t extent, int64_t most);
 
 /// What a sum in so many parts takes, in cycles, but for adding them up; 1: as a whole.
 using CyclesOfParts = std::function<double(int64_t parts)>;
@@ -31,17 +34,18 @@ std::optional<SumSplit> best_split(const Chooser& chooser, StageId stage, AxisId
 using ChooseSplit = std::function<std::optional<SumSplit>(const Chooser&, StageId)>;
 
 /// `given` with the reductions in two stages that are chosen: parts, then what these make, with
-/// which an epilogue is computed. Of sizes that a call brings nothing is split, since the parts are
-/// the order of the sum; and nothing of floats where `options` are strict.
+/// which an epilogue is computed. The parts are the order of the sum, so they depend on the
+/// definition alone; and nothing of floats is split where `options` are strict.
 OpenSchedule with_split_sums(const language::Kernel& kernel, OpenSchedule given,
                              const Target& target, const CompileOptions& options,
                              const ChooseSplit& choose);
 
 /// For CUDA: of sums that would leave multiprocessors without work, long rows that are few,
-/// products whose tiles are few, few columns.
+/// products whose tiles are few, few columns; of known sizes.
 std::optional<SumSplit> split_for_threads(const Chooser& chooser, StageId stage);
 
-/// For CPUs: of reductions that have so few results that one core would have them all.
+/// For CPUs: of reductions that have so few results that one core would have them all. Of sizes
+/// that a call brings, parts of one length.
 std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId stage);
 
 }  // namespace kiln::autoschedule
