@@ -69,19 +69,11 @@ class FindGuards : public Visitor {
       const bool ends_whole = is_whole && span && span->exact;
       const bool wants_same = is_choice || (span && span->begin && !ends_whole);
       if (span && (!wants_same || is_same_around(*span)) && !(is_choice && is_rare(*span))) {
-        guards_.push_back({conjunct, *span, is_whole, is_choice});
-        if (is_whole) guards_.back().done = span->exact ? span->end : end_of(conjunct);
+        guards_.push_back({conjunct, *span, is_whole, is_choice, inner_});
       } else {
         unusable_.insert(conjunct);
       }
     });
-  }
-
-  /// The iteration from which on a condition fails for all values of the loops inside.
-  Expr end_of(const Expr& conjunct) const {
-    const Expr fails = analysis::simplify(logical_not(conjunct));
-    const auto span = analysis::holds_where(fails, var_, inner_, facts_);
-    return span ? span->begin : Expr();
   }
 
   /// Whether the span does not move with the loops around. Padding that begins elsewhere in each
@@ -273,6 +265,13 @@ std::vector<Guard> find_guards(const For& loop, const std::vector<VarRef>& aroun
   FindGuards find(loop, around, facts, std::move(all));
   find(loop.body);
   return find.take();
+}
+
+Expr end_of(const Guard& guard, const For& loop, const Facts& facts) {
+  if (guard.span.exact) return guard.span.end;
+  const Expr fails = analysis::simplify(logical_not(guard.conjunct));
+  const auto span = analysis::holds_where(fails, loop.var, guard.inner, facts);
+  return span ? span->begin : Expr();
 }
 
 std::optional<int64_t> end_of_work(const For& loop, const Facts& facts) {

@@ -16,10 +16,14 @@ namespace kiln::passes {
 struct Guard {
   ir::Expr conjunct;
   analysis::Span span;
-  bool is_whole;       // nothing of the loop's body runs when it fails
-  bool is_choice;      // of an if_then_else
-  ir::Expr done = {};  // where is_whole: the iteration from which on it fails; null: not known
+  bool is_whole;                              // nothing of the loop's body runs when it fails
+  bool is_choice;                             // of an if_then_else
+  std::vector<analysis::Facts::Range> inner;  // the loops inside that stand around it
 };
+
+/// The iteration of the loop from which on a guard fails for all values of the loops inside; null
+/// where it is not known.
+ir::Expr end_of(const Guard& guard, const ir::For& loop, const analysis::Facts& facts);
 
 /// The guards in the body of a loop that hold for iterations side by side. One that begins to hold,
 /// or is the condition of an if_then_else, is left out unless its bounds are the same whatever the

@@ -267,7 +267,8 @@ class PartitionLoops : public Mutator {
   Expr end_of_rest(const For& loop, const FullTiles& full, const std::vector<Guard>& guards) {
     const Expr next = full.end + 1;
     const bool is_one = std::ranges::any_of(guards, [&](const Guard& guard) {
-      return guard.done && proves(less_equal(guard.done, next));
+      const Expr end = guard.is_whole ? end_of(guard, loop, facts_) : Expr();
+      return end && proves(less_equal(end, next));
     });
     return is_one ? analysis::simplify(min(loop.extent, next), facts_) : loop.extent;
   }
