@@ -348,7 +348,8 @@ TEST_F(RealDaemon, TunesForEveryLaterBuild) {
   EXPECT_EQ(trials.size(), 6U);
   EXPECT_GT(begun.candidates, 6);
   EXPECT_EQ(begun.trials, 6U);
-  EXPECT_EQ(trials[0].candidate.substr(0, 18), "C: outer products(");
+  // Which kind of them depends on the machine.
+  EXPECT_TRUE(trials[0].candidate.starts_with("C: outer products")) << trials[0].candidate;
   EXPECT_LE(result.best_seconds, result.default_seconds);
   EXPECT_EQ(result.record.empty(), result.candidate.empty());
   const std::string note = "schedule from tuning record " + result.record;
