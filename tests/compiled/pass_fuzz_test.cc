@@ -182,9 +182,10 @@ std::vector<double> rounding_of(const std::vector<HostTensor>& outputs) {
 
 TEST(PassFuzz, EveryPassKeepsTheMeaningOfTheKernelFiles) {
   constexpr int64_t kTooLarge = 5000;  // elements: more would take the interpreter seconds
-  // Tiles of a GPU are filled whatever the sizes are: with a sanitizer, some loops are enough.
+  // Tiles of a GPU are filled whatever the sizes are: with a sanitizer, some of what the release
+  // build checks is enough.
   const int64_t each = std::max<int64_t>(100 / std::max<int64_t>(fuzz_rounds(100), 1), 1);
-  int64_t compared = 0;
+  int64_t ways = 0;
   Changes changes;
   int kernels = 0;
   for (const std::string& file : kernel_files()) {
@@ -197,7 +198,6 @@ TEST(PassFuzz, EveryPassKeepsTheMeaningOfTheKernelFiles) {
       const std::vector<HostTensor> inputs = random_inputs(kernel, sizes, random);
       const auto expected = language::evaluate(kernel.definition, kernel.names, sizes, inputs);
       const auto compare = [&](const ir::Kernel& loops, bool has_barriers) {
-        if (compared++ % each != 0) return std::string();
         return difference(interpret_loops(loops, sizes, inputs, expected, has_barriers), expected,
                           rounding_of(expected));
       };
@@ -205,15 +205,17 @@ TEST(PassFuzz, EveryPassKeepsTheMeaningOfTheKernelFiles) {
       for (const auto& [target, schedule] : text.schedules)
         schedules.push_back(schedule);
       for (const Schedule& schedule : schedules) {
-        for (const Way& way : kWays)
-          check_passes(kernel, schedule, way, CheckEveryPass(compare), changes);
+        for (const Way& way : kWays) {
+          if (ways++ % each == 0)
+            check_passes(kernel, schedule, way, CheckEveryPass(compare), changes);
+        }
       }
       ++kernels;
     }
   }
   std::printf("  %d kernels\n", kernels);
   EXPECT_GE(kernels, 10);
-  changes.expect_all();
+  if (each == 1) changes.expect_all();
 }
 
 /// Puts a mistake into the kernel after one pass.
