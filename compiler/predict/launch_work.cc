@@ -118,12 +118,23 @@ class Launch : public LaunchWork {
     }
     for (const Nest& inner : nest.inner) {
       ThreadWork own = of(inner);
+      note_rest(own);
       if (own.load_waits <= kLoadCycles)
         fetched = std::max(fetched, std::exchange(own.load_waits, 0));
       work += own;
     }
     work.load_waits += fetched;
     return work;
+  }
+
+  /// A loop that multiplies what lies in shared memory, and has no matrices, is the rest of a sum
+  /// where there are some around it.
+  static void note_rest(ThreadWork& work) {
+    const bool is_rest = work.matrix_instructions == 0 && work.products > 0 &&
+                         work.shared_cycles > 0 && work.global_bytes == 0;
+    if (!is_rest) return;
+    work.rest_instructions = work.instructions;
+    work.rest_shared_cycles = work.shared_cycles;
   }
 
   void add(const Matrices& matrices, ThreadWork& work) {

@@ -22,6 +22,9 @@ struct ThreadWork {
   // Of a warp: matrix instructions, and their multiply-adds, of factors of so many bytes.
   double matrix_instructions = 0;
   double matrix_products = 0;
+  // What is left of sums beside them, that lanes multiply from shared memory.
+  double rest_instructions = 0;
+  double rest_shared_cycles = 0;
   int64_t matrix_bytes = 2;
 
   ThreadWork& operator+=(const ThreadWork& other) {
@@ -35,14 +38,23 @@ struct ThreadWork {
     if (other.matrix_products > 0) matrix_bytes = other.matrix_bytes;
     matrix_instructions += other.matrix_instructions;
     matrix_products += other.matrix_products;
+    rest_instructions += other.rest_instructions;
+    rest_shared_cycles += other.rest_shared_cycles;
     return *this;
   }
   ThreadWork times(double count) const {
-    return {multiply_adds * count,   products * count,
-            instructions * count,    shared_cycles * count,
-            global_bytes * count,    waits * count,
-            load_waits * count,      matrix_instructions * count,
-            matrix_products * count, matrix_bytes};
+    return {.multiply_adds = multiply_adds * count,
+            .products = products * count,
+            .instructions = instructions * count,
+            .shared_cycles = shared_cycles * count,
+            .global_bytes = global_bytes * count,
+            .waits = waits * count,
+            .load_waits = load_waits * count,
+            .matrix_instructions = matrix_instructions * count,
+            .matrix_products = matrix_products * count,
+            .rest_instructions = rest_instructions * count,
+            .rest_shared_cycles = rest_shared_cycles * count,
+            .matrix_bytes = matrix_bytes};
   }
 };
 

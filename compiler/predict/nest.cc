@@ -84,6 +84,12 @@ class FindRegisters : public Visitor {
 
 bool is_float_type(const Type& type) { return is_float(type.element); }
 
+struct LoopAround {
+  VarRef var;
+  double extent = 1;
+  bool is_of_threads = false;
+};
+
 class Reader : public Visitor {
  public:
   Reader(const Kernel& kernel, const Stmt& body, std::span<const int64_t> sizes,
@@ -133,7 +139,7 @@ class Reader : public Visitor {
     auto outer_loaded = std::exchange(loaded_, {});
     auto outer_conditions = std::exchange(conditions_, {});
     at_ = &nest;
-    loops_.push_back(loop.var);
+    loops_.push_back({loop.var, extent, loop.loop_kind == LoopKind::ThreadIndex});
     (*this)(loop.body);
     finish(nest);
     loops_.pop_back();
@@ -192,14 +198,47 @@ class Reader : public Visitor {
   }
 
   void visit(const If& branch) override {
+    if (const std::optional<double> share = share_of_iterations(branch.condition)) {
+      in_share(*share, branch.then_body);
+      if (branch.else_body) in_share(1 - *share, branch.else_body);
+      return;
+    }
     const bool depends = std::ranges::any_of(
-        loops_, [&](const VarRef& var) { return uses_var(branch.condition, var); });
+        loops_, [&](const LoopAround& loop) { return uses_var(branch.condition, loop.var); });
     const std::optional<int64_t> holds = numbers_(branch.condition);
     if (holds && !depends && *holds == 0) {
       if (branch.else_body) (*this)(branch.else_body);
       return;
     }
     (*this)(branch.then_body);
+  }
+
+  /// Of a GPU's serial loop with few iterations: in how many of them holds what depends on nothing
+  /// else, as what is left of a sum stands in the last one.
+  std::optional<double> share_of_iterations(const Expr& condition) {
+    constexpr double kMost = 64;
+    if (axes_.empty()) return std::nullopt;
+    const auto uses = [&](const LoopAround& loop) { return uses_var(condition, loop.var); };
+    if (std::ranges::count_if(loops_, uses) != 1) return std::nullopt;
+    const LoopAround& loop = *std::ranges::find_if(loops_, uses);
+    if (loop.is_of_threads || loop.extent > kMost) return std::nullopt;
+    double holds = 0;
+    for (double i = 0; i < loop.extent; ++i) {
+      numbers_.set(loop.var, static_cast<int64_t>(i));
+      const std::optional<int64_t> each = numbers_(condition);
+      if (each.value_or(1) != 0) ++holds;
+    }
+    numbers_.set(loop.var, 0);
+    return holds / loop.extent;
+  }
+
+  /// What is done in a part of the iterations alone.
+  void in_share(double share, const Stmt& body) {
+    if (share == 0) return;
+    if (share == 1) return (*this)(body);
+    const VarRef part = Var::make("part");
+    (*this)(For::make(part, index(1), LoopKind::Serial, body));
+    at_->inner.back().extent = share;
   }
 
   void visit(const Store& store) override {
@@ -257,11 +296,16 @@ class Reader : public Visitor {
   }
 
   void visit(const Cast& cast) override {
-    if (cast.type.element != cast.value->type.element)
+    const size_t before = at_->touches.size();
+    Visitor::visit(cast);
+    // Of an element that the iteration has, a GPU's compiler has the cast, too.
+    const auto* load = as<Load>(cast.value);
+    const bool is_had = load != nullptr && !axes_.empty() && !registers_.contains(load->buffer) &&
+                        at_->touches.size() == before;
+    if (!is_had && cast.type.element != cast.value->type.element)
       operation(Operator::Add, size_of(cast.type.element) > size_of(cast.value->type.element)
                                    ? cast.type
                                    : cast.value->type);
-    Visitor::visit(cast);
   }
 
   void visit(const VectorReduce& reduce) override {
@@ -304,8 +348,8 @@ class Reader : public Visitor {
                 .is_store = is_store,
                 .first = numbers_(access.indices[0]).value_or(0),
                 .strides = {}};
-    for (const VarRef& var : loops_)
-      touch.strides.push_back(numbers_.stride(access.indices[0], var));
+    for (const LoopAround& loop : loops_)
+      touch.strides.push_back(numbers_.stride(access.indices[0], loop.var));
     for (int64_t row = 0; row < rows; ++row) {
       at_->touches.push_back(touch);
       touch.first += distance;
@@ -319,7 +363,7 @@ class Reader : public Visitor {
     Nest nest;
     nest.extent = std::ceil(static_cast<double>(steps.extent) / static_cast<double>(each));
     Nest* const outer = std::exchange(at_, &nest);
-    loops_.push_back(steps.loop->var);
+    loops_.push_back({steps.loop->var, nest.extent});
     if (is_last) {
       nest.unit_cycles = analysis::cycles_of_step(product.row_count, product.column_count);
       touch_rows(*product.a, product.row_count, product.a_row, each * product.group_size, false);
@@ -360,8 +404,8 @@ class Reader : public Visitor {
                 .is_store = is_store,
                 .first = numbers_(index).value_or(0),
                 .strides = {}};
-    for (const VarRef& var : loops_)
-      touch.strides.push_back(numbers_.stride(index, var));
+    for (const LoopAround& loop : loops_)
+      touch.strides.push_back(numbers_.stride(index, loop.var));
     if (is_divided(index)) touch.elements_of_warp = elements_of_warp(index);
     // What an iteration has loaded once it has, until it stores there.
     if (is_store) {
@@ -421,7 +465,7 @@ class Reader : public Visitor {
   /// `s[e] = s[e] op ..` with the same element in each iteration waits for the one before.
   void note_update(const Store& store) {
     const Expr& index = store.indices[0];
-    if (!loops_.empty() && numbers_.stride(index, loops_.back()) != 0) return;
+    if (!loops_.empty() && numbers_.stride(index, loops_.back().var) != 0) return;
     const int64_t element = numbers_(index).value_or(0);
     if (!reads(store.value, store.buffer, element)) return;
     Chain& chain = updates_[store.buffer][element];
@@ -450,7 +494,7 @@ class Reader : public Visitor {
   int64_t words_ = 0;  // of a thread's own, at this place
   int64_t most_words_ = 0;
   std::vector<const For*> axes_;  // of threads
-  std::vector<VarRef> loops_;
+  std::vector<LoopAround> loops_;
   std::unordered_map<BufferRef, std::unordered_map<int64_t, Chain>> updates_;
   std::set<std::tuple<const Buffer*, int64_t, int64_t, std::vector<int64_t>>> loaded_;
   std::vector<Expr> conditions_;

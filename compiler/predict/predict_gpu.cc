@@ -67,7 +67,9 @@ class Gpu {
     // Of the busiest multiprocessor.
     const double blocks = std::ceil(launch.blocks / multiprocessors);
     const double own = blocks * warps;
-    const bool has_matrices = facts.unit != LaunchFacts::Unit::Lanes;
+    // Where the loops say what tensor cores multiply, the others are the rest of the sum.
+    const bool has_matrices =
+        facts.unit != LaunchFacts::Unit::Lanes && work.matrix_instructions == 0;
     const double multiply_adds =
         has_matrices ? 0
                      : work.multiply_adds * own * kWarp / static_cast<double>(machine_.float_lanes);
@@ -93,9 +95,12 @@ class Gpu {
 
   /// Of a warp. The loops say what tensor cores multiply where they are in the order of fragments.
   double tensor_core_cycles(const ThreadWork& work, LaunchFacts facts) const {
+    if (work.matrix_products > 0) {
+      facts.element_bytes = work.matrix_bytes;
+      return work.matrix_products / rate_of(facts);
+    }
     const bool has_matrices = facts.unit != LaunchFacts::Unit::Lanes;
-    if (work.matrix_products > 0) facts.element_bytes = work.matrix_bytes;
-    return ((has_matrices ? work.products * kWarp : 0) + work.matrix_products) / rate_of(facts);
+    return has_matrices ? work.products * kWarp / rate_of(facts) : 0;
   }
 
   /// Multiply-adds of tensor cores in a cycle.
@@ -118,14 +123,16 @@ class Gpu {
       return std::max(work.instructions, static_cast<double>(facts.instructions));
     if (facts.share == 0) return work.instructions;
     const double of_loop = multiplications(work, facts) / facts.share;
-    return facts.unit == LaunchFacts::Unit::Warps ? of_loop : std::max(work.instructions, of_loop);
+    if (facts.unit == LaunchFacts::Unit::Lanes) return std::max(work.instructions, of_loop);
+    return of_loop + (work.matrix_instructions > 0 ? work.rest_instructions : 0);
   }
 
   /// Of a warp. Matrices are loaded in other pieces than the elements of the loops.
   static double shared_cycles_of(const ThreadWork& work, const LaunchFacts& facts) {
     const double spilled = facts.spills * multiplications(work, facts);
     if (facts.unit != LaunchFacts::Unit::Warps) return work.shared_cycles + spilled;
-    return facts.shared_cycles * multiplications(work, facts) + spilled;
+    const double rest = work.matrix_instructions > 0 ? work.rest_shared_cycles : 0;
+    return facts.shared_cycles * multiplications(work, facts) + rest + spilled;
   }
 
   /// Blocks of a launch on a multiprocessor, by their threads and by their registers.

@@ -29,12 +29,16 @@ std::string with_reading(const std::string& report, const predict::Prediction& p
                          const std::string& arch) {
   nlohmann::json json = nlohmann::json::parse(report);
   nlohmann::json terms = nlohmann::json::object();
+  // Of several launches it is what takes the most of them together.
+  const predict::Term* largest = nullptr;
   for (const predict::Term& term : prediction.terms) {
-    const bool says_something = term.cycles > 0 && term.name != "launch by launch";
-    if (says_something) terms[std::string(term.name)] = prediction.in_seconds(term.cycles);
+    if (term.cycles <= 0 || term.name == "launch by launch") continue;
+    terms[std::string(term.name)] = prediction.in_seconds(term.cycles);
+    const bool is_more = largest == nullptr || term.cycles > largest->cycles;
+    if (!term.on_top && is_more) largest = &term;
   }
   json["predicted"] = {{"seconds", prediction.seconds()},
-                       {"largest", prediction.largest().name},
+                       {"largest", largest == nullptr ? prediction.largest().name : largest->name},
                        {"terms", std::move(terms)},
                        {"gpu", autoschedule::gpu_machine(arch).name},
                        {"measured", false}};

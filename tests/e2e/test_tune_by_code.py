@@ -50,6 +50,40 @@ def test_tensor_cores_take_less(service):
     assert cores["seconds"] < lanes["seconds"] / 3
 
 
+# Copies of both factors, and the product: the largest term is one of those that are told.
+def test_of_several_launches_the_largest_term_is_named(service):
+    A, B = te.placeholder((4095, 4091), "bfloat16", "A"), te.placeholder((4091, 4093), "bfloat16", "B")
+    k = te.reduce_axis((0, 4091), name="k")
+    sums = te.compute((4095, 4093), lambda i, j: te.sum(A[i, k].astype("float32") * B[k, j].astype("float32"), axis=k), "C")
+    report = compiled([A, B, sums], "sm_80").report()
+    assert report["launches"] == 3
+    told = report["predicted"]
+    assert told["largest"] == "tensor cores" and told["terms"]["tensor cores"] == max(told["terms"].values())
+    # The rest of the sum is no tensor core's: 11 of 4091 steps, and a cast of each element that is read for it.
+    assert 0.01 < told["terms"]["multiply-adds"] / told["seconds"] < 0.2
+
+
+# The same code is read for all of them: which generator and why, who multiplies how much of the main loop, and how wide memory is
+# accessed, without a GPU.
+@pytest.mark.parametrize(("arch", "gpu", "generator", "kind"), [
+    ("sm_80", "A100 SXM 40 GB", "CUDA C", "HMMA"), ("sm_89", "L4", "CUDA C", "HMMA"),
+    ("sm_90", "H100 SXM", "Tile IR", "HGMMA"), ("sm_100", "B200", "Tile IR", "UTCMMA"),
+    ("sm_90+h200", "sm_90+h200", "Tile IR", "HGMMA")])  # fmt: skip
+def test_a_report_says_what_a_kernel_is_made_of(service, arch, gpu, generator, kind):
+    report = compiled(product(4096, "bfloat16"), arch).report()
+    if "pip install nvidia-cuda-tileiras" in report["generator"]["why"]:
+        pytest.skip(f"no tileiras here: {report['generator']['why']}")
+    assert report["generator"]["name"] == generator and report["generator"]["why"]
+    row = report["kernels"][-1]
+    assert row["main_loop"]["kind"] == kind and 0 < row["main_loop"]["share"] < 1
+    assert row["registers"] > 0 and row["spill_bytes"] == 0
+    cuda = report["kernels"][0]
+    assert cuda["main_loop"]["kind"] == "HMMA" and set(cuda["main_loop"]["accesses"]) >= {"LDSM"}
+    assert any("split(C.i, factor=" in step for step in report["schedule"])
+    told = report["predicted"]
+    assert told["gpu"] == gpu and told["largest"] in told["terms"] and told["seconds"] > 0
+
+
 def test_sizes_of_a_call_are_given_by_name(service):
     n, m, k = (te.var(name) for name in ("n", "m", "k"))
     built = compiled(matmul(n, k, m), "sm_90", name="matmul")

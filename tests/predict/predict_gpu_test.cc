@@ -166,6 +166,48 @@ TEST(PredictGpu, LoopsSayWhatTensorCoresMultiply) {
   EXPECT_GT(term_of_gpu(older, "multiply-adds"), 0);
 }
 
+/// A sum whose last iteration has a rest of 4 steps, which is no matrix instruction's.
+constexpr const char* kWithRest = R"(
+    for b in 0..132 bind(blockIdx.x) {
+      allocate A: float16[6144] scope(shared) { allocate B: float16[6144] scope(shared) {
+        for z in 0..4 bind(threadIdx.z) { for y in 0..8 bind(threadIdx.y) {
+          for x in 0..4 bind(threadIdx.x) { allocate s: float32[128] scope(local) {
+            for p in 0..3 {
+              for k in 0..16 { for m in 0..4 { for n in 0..8 { for i in 0..2 { for j in 0..2 {
+                s[m*32 + n*4 + i*2 + j] = s[m*32 + n*4 + i*2 + j] +
+                  float32(A[m*384 + i*192 + y*24 + k])*float32(B[n*192 + x*48 + j*24 + k])
+              } } } } }
+              if 2 <= p { for k in 0..4 {
+                for m in 0..4 unroll { for n in 0..8 unroll {
+                for i in 0..2 unroll { for j in 0..2 unroll {
+                  s[m*32 + n*4 + i*2 + j] = s[m*32 + n*4 + i*2 + j] +
+                    float32(A[m*384 + i*192 + y*24 + k])*float32(B[n*192 + x*48 + j*24 + k])
+                } } } } } }
+            }
+            C[0] = s[0] } } } } } } })";
+
+/// In one of three iterations; a cast of an element that is had already is none.
+TEST(PredictGpu, TheRestOfASumIsCountedOnce) {
+  const Prediction prediction = predicted_on_gpu("C: float32[1]", kWithRest);
+  EXPECT_DOUBLE_EQ(term_of_gpu(prediction, "tensor cores"), 3 * 4 * 32 * 2048 / (2048 * 0.629));
+  // 4 warps on 128 lanes: 128 products of 4 steps, and 8 + 16 elements of each that are cast.
+  EXPECT_NEAR(term_of_gpu(prediction, "multiply-adds"), 4 * (128 + 8 + 16), 1e-6);
+}
+
+/// Code says what the matrix instructions of the main loop take, and not what the rest does.
+TEST(PredictGpu, TheRestOfASumStandsBesideTheMainLoop) {
+  const LaunchFacts facts{
+      .unit = LaunchFacts::Unit::Warps, .share = 0.5, .products = 4096, .shared_cycles = 1};
+  const Prediction by_loops = predicted_on_gpu("C: float32[1]", kWithRest);
+  const Prediction by_code = predicted_on_gpu("C: float32[1]", kWithRest, {facts});
+  for (const char* const term : {"tensor cores", "multiply-adds"})
+    EXPECT_DOUBLE_EQ(term_of_gpu(by_code, term), term_of_gpu(by_loops, term)) << term;
+  // Of 4 warps, four instructions a cycle: twice the 3 * 32 of matrices, and those of lanes.
+  EXPECT_GT(term_of_gpu(by_code, "issue"), 2 * 3 * 32 + 4 * (128 + 8 + 16));
+  EXPECT_LT(term_of_gpu(by_code, "issue"), 2 * 3 * 32 + 2 * 4 * (128 + 8 + 16));
+  EXPECT_GT(term_of_gpu(by_code, "shared"), 4 * 3 * 32);
+}
+
 TEST(PredictGpu, BytesAreMultipliedTwiceAsFast) {
   const auto tensor_cores = [](int64_t bytes) {
     return term_of_gpu(
