@@ -18,6 +18,7 @@
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/codegen/cuda_launch.h"
 #include "compiler/codegen/cuda_prelude.h"
+#include "compiler/codegen/cuda_turns.h"
 #include "compiler/codegen/cuda_uses.h"
 #include "compiler/codegen/matrix_calls.h"
 #include "compiler/codegen/matrix_chains.h"
@@ -70,7 +71,8 @@ class Function {
     MatrixBuffers matrices = matrix_buffers(nest_.body, nest_.axes);
     sums_ = std::move(matrices.sums);
     chains_ = matrix_chains(nest_.body, nest_.axes);
-    line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds(), name, parameters);
+    line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds_of(nest_, !sums_.empty()), name,
+         parameters);
     ++depth_;
     if (order_.is_after_checks) line("if (kiln_is_stopped()) return;");
     for (const For* axis : nest_.axes) {
@@ -91,13 +93,6 @@ class Function {
   std::vector<const Node*> statements() { return std::move(statements_); }
 
  private:
-  /// ptxas gives a thread no more registers than a block has room for: of its own size, where that
-  /// is known, or of any that the device allows. Else a launch may fail for want of them. Where it
-  /// holds sums of matrices they are not for more blocks: spilled registers would cost more.
-  std::string launch_bounds() const {
-    return fmt::format("__launch_bounds__({}{}) ", most_threads(nest_), sums_.empty() ? "" : ", 1");
-  }
-
   std::string parameter_list() {
     std::string text;
     for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
@@ -317,6 +312,7 @@ class Function {
     if (is_unrolled || (chooses_among(loop, sums_) && as_const_int(loop.extent)))
       line("#pragma unroll");
     // Between barriers there is enough to do without a second iteration.
+    if (is_written_twice(loop)) line("#pragma unroll 2");
     if (!is_unrolled && !sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
     const std::string& var = names_[loop.var];
     line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), var, comparand(loop.extent));
