@@ -20,25 +20,6 @@ namespace {
 
 using Op = SizeExpr::Op;
 
-/// Whether what the one product of a loop multiplies is computed on its way.
-bool computes_factors(const tile::Program& program) {
-  for (const tile::Instruction& each : program.body) {
-    const auto* loop = std::get_if<tile::For>(&each.what);
-    if (loop == nullptr) continue;
-    const auto is_product = [](const tile::Instruction& inner) {
-      return std::holds_alternative<tile::Mma>(inner.what);
-    };
-    const auto is_computed = [](const tile::Instruction& inner) {
-      return std::holds_alternative<tile::Apply>(inner.what) ||
-             std::holds_alternative<tile::Cast>(inner.what);
-    };
-    if (std::ranges::count_if(loop->body, is_product) == 1 &&
-        std::ranges::any_of(loop->body, is_computed))
-      return true;
-  }
-  return false;
-}
-
 /// The parts of axes at which a loop reads a parameter.
 std::set<tile::AxisId> axes_of(const tile::Program& program, uint32_t parameter) {
   std::set<tile::AxisId> axes;
@@ -93,8 +74,7 @@ class Comparison {
       : sequence_(sequence),
         loops_(loops),
         arch_(ir::gpu_arch(std::string(arch))),
-        machine_(autoschedule::gpu_machine(arch)),
-        is_plain_(sequence.steps.size() == 1 && !computes_factors(sequence.last())) {}
+        machine_(autoschedule::gpu_machine(arch)) {}
 
   SizeExpr run() const {
     if (sequence_.last().sizes.empty()) return SizeExpr::constant(pays({}) ? 1 : 0);
@@ -128,8 +108,7 @@ class Comparison {
     return predict::predict_gpu(loops_, sizes, machine_, arch_).seconds();
   }
   bool pays(std::span<const int64_t> sizes) const {
-    constexpr double kLeftOut = 1.5;
-    return on_tiles(sizes).seconds() <= (is_plain_ ? kLeftOut : 1) * in_cuda_c(sizes);
+    return on_tiles(sizes).seconds() <= in_cuda_c(sizes);
   }
 
   /// Elements of the output.
@@ -191,7 +170,6 @@ class Comparison {
   const ir::Kernel& loops_;
   const ir::GpuArch arch_;
   const autoschedule::GpuMachine machine_;
-  const bool is_plain_;
 };
 
 }  // namespace
