@@ -311,8 +311,8 @@ class Function {
     const bool is_unrolled = loop.loop_kind == LoopKind::Unrolled;
     if (is_unrolled || (chooses_among(loop, sums_) && as_const_int(loop.extent)))
       line("#pragma unroll");
-    // Between barriers there is enough to do without a second iteration.
     if (is_written_twice(loop)) line("#pragma unroll 2");
+    // Between barriers there is enough to do without a second iteration.
     if (!is_unrolled && !sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
     const std::string& var = names_[loop.var];
     line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), var, comparand(loop.extent));
