@@ -131,7 +131,7 @@ function(kiln_target name)
   if(is_test)
     target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
   elseif(KILN_BRIEF_OPTIONS AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES
-                                 "^${CMAKE_SOURCE_DIR}/(compiler/(analysis|ir|passes|schedule|tile)|runtime|tests/support)(/|$)")
+                                 "^${CMAKE_SOURCE_DIR}/(compiler/(analysis|ir|language/evaluate|passes|schedule|tile)|runtime|tests/support)(/|$)")
     target_compile_options(${name} PRIVATE ${KILN_BRIEF_OPTIONS})
     set(headers kiln_brief_headers)
   endif()
