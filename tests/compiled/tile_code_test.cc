@@ -185,8 +185,9 @@ TEST_F(AssembledTileCode, IsChosenByTheSizesOfACall) {
   const Made made = made_of(product("m", "k", "n"), &tileiras);
   EXPECT_EQ(made.report["generator"]["name"], "Tile IR") << made.report;
   const std::string why = made.report["generator"]["why"];
-  EXPECT_NE(why.find("where floormod(k, 8) == 0 && floormod(n, 8) == 0; else a product"),
-            std::string::npos)
+  EXPECT_NE(
+      why.find("where floormod(k, 8) == 0 && floormod(n, 8) == 0 && 16383 < m*n; else a product"),
+      std::string::npos)
       << why;
   const std::vector<Variant>& variants = made.artifact.variants;
   ASSERT_EQ(variants.size(), 3u);
@@ -202,6 +203,7 @@ TEST_F(AssembledTileCode, IsChosenByTheSizesOfACall) {
   EXPECT_EQ(taken({4095, 4096, 4091}), 1);
   EXPECT_EQ(taken({4096, 4093, 4096}), 1);
   EXPECT_EQ(taken({63, 65, 67}), 2);
+  EXPECT_EQ(taken({64, 64, 64}), 2);        // a block has less to do than its start takes
   EXPECT_EQ(taken({100, 4096, 65535}), 2);  // B is copied for a few rows
   const int64_t sizes[] = {4095, 4096, 4091};
   EXPECT_EQ(variants[1].tile_launches[0].grid[0].evaluate(sizes), 0);  // A lies well
