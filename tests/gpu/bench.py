@@ -1,4 +1,4 @@
-"""Times on the device: what a call costs, how fast memory is, and contractions beside torch where it is there."""
+"""Times on the device: what a call costs, how fast memory is, and kernels beside torch where it is there."""
 
 import statistics
 import time
@@ -6,6 +6,7 @@ import time
 import cublas
 import kernels
 import numpy as np
+import timed_kernels
 from host import CompilesOnly
 
 import kiln
@@ -72,21 +73,22 @@ def copy_rate(connection, elements, repeat):
     return {"elements": elements, "seconds": seconds, "bytes_a_second": 8 * elements / seconds}
 
 
-def torch_matmul(size):
-    """A function that times one product by torch on the GPU; none where there is no torch for one."""
+def by_torch(timed, values):
+    """A function that times a kernel's work once by torch on the GPU; none where there is no torch for one."""
     try:
         import torch
     except ImportError:
         return None
     if not torch.cuda.is_available():
         return None
-    torch.backends.cuda.matmul.allow_tf32 = False
-    a, b = (torch.rand(size, size, device="cuda") for _ in range(2))
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    tensors = [torch.from_numpy(each).to("cuda", getattr(torch, arg.dtype))
+               for each, arg in zip(values, timed.args[:-1], strict=True)]
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def once():
         begin.record()
-        torch.mm(a, b)
+        timed.torch(torch, *tensors)
         end.record()
         torch.cuda.synchronize()
         return begin.elapsed_time(end) * 1e-3
@@ -95,45 +97,85 @@ def torch_matmul(size):
     return once
 
 
-def matmul(connection, size, rounds, fake):
+def by_cublas(timed, row):
+    """The same by cuBLAS, of products of squares in float32; `row` is told where it is not here."""
+    shapes = {tuple(int(extent) for extent in arg.shape) for arg in timed.args}
+    [shape, *others] = shapes
+    if others or len(shape) != 2 or shape[0] != shape[1] or not timed.operations or timed.args[0].dtype != "float32":
+        return None
+    try:
+        return cublas.matmul(shape[0])
+    except cublas.Refused as error:
+        row["cublas"] = str(error)
+        return None
+
+
+def predicted(connection, args, target):
+    """What a kernel is predicted to take, in seconds, and what it waits for."""
+    first = kiln.predict(args, target=target, connection=connection).schedules[0]
+    return {"predicted": first.seconds, "bound_by": first.bound}
+
+
+def beside_others(connection, timed, rounds, fake):
     """All in turns, since a GPU that gets warm gets slow: the least of each."""
-    kernel = connection.build(kernels.matmul(size, size, size), target="cuda")
+    kernel = connection.build(timed.args, target="cuda")
     device = kiln.cuda(0)
-    values = np.random.RandomState(1).rand(size, size).astype("float32")
-    arrays = [kiln.nd.array(values, device) for _ in range(3)]
-    others = {"torch": torch_matmul(size)}
-    row = {"size": size}
-    if not fake:
-        try:
-            others["cublas"] = cublas.matmul(size)
-        except cublas.Refused as error:
-            row["cublas"] = str(error)
+    random = np.random.RandomState(1)
+    values = [random.rand(*(int(extent) for extent in arg.shape)).astype("float32") for arg in timed.args[:-1]]
+    own_type = {arg.dtype: kiln.nd.empty((1,), arg.dtype).numpy().dtype for arg in timed.args}
+    arrays = [kiln.nd.array(each.astype(own_type[arg.dtype]), device)
+              for each, arg in zip(values, timed.args[:-1], strict=True)]
+    result = timed.args[-1]
+    arrays.append(kiln.nd.empty(tuple(int(extent) for extent in result.shape), result.dtype, device))
+    row = predicted(connection, timed.args, "cuda")
+    others = {} if fake else {"torch": by_torch(timed, values), "cublas": by_cublas(timed, row)}
     ours, theirs = [], {name: [] for name, once in others.items() if once}
     for _ in range(rounds):
         ours.append(measured(kernel, arrays, 1, 1))
         for name, seconds in theirs.items():
             seconds.append(others[name]())
-    row.update(seconds=min(ours), flops=2 * size**3 / min(ours))
+    row.update(seconds=min(ours), **rate(timed, min(ours)))
     return {**row, **{f"{name}_seconds": min(seconds) for name, seconds in theirs.items()}}
 
 
-def sizes(fake):
-    """Elements of the copy, and sizes of the products."""
-    return (1 << 12, [16]) if fake else (1 << 26, [512, 1024, 2048])
+def rate(timed, seconds):
+    return {"flops": timed.operations / seconds} if timed.operations else {"bytes_a_second": timed.bytes / seconds}
+
+
+def means(rows):
+    """Of each group the geometric mean of how fast it is beside others, and of predicted to measured times."""
+    found = {}
+    for group, kernels_of_group in rows.items():
+        ratios = {}
+        for row in kernels_of_group.values():
+            for name in ("torch_seconds", "cublas_seconds", "predicted"):
+                if name in row:
+                    ratios.setdefault(name.removesuffix("_seconds"), []).append(row[name] / row["seconds"])
+        found[group] = {name: statistics.geometric_mean(each) for name, each in ratios.items()}
+    return found
 
 
 def times(connection, fake):
-    elements, products = sizes(fake)
+    elements = 1 << 12 if fake else 1 << 26
+    rows = {group: {name: beside_others(connection, timed, 3, fake) for name, timed in kernels_of_group.items()}
+            for group, kernels_of_group in timed_kernels.groups(small=fake).items()}
     return {"call": call_cost(connection, 20 if fake else 1000), "copy": copy_rate(connection, elements, 3),
-            "overlap": overlap(connection, elements, 4 if fake else 20),
-            "matmul": [matmul(connection, size, 3, fake) for size in products]}
+            "overlap": overlap(connection, elements, 4 if fake else 20), "kernels": rows, "means": means(rows)}
+
+
+def predictions(connection, arches, word=""):
+    """What the same kernels, those with `word` in their names, are predicted to take on GPUs that are not here, by
+    architecture."""
+    return {arch: {group: {name: predicted(connection, timed.args, f"cuda -arch={arch}")
+                           for name, timed in kernels_of_group.items() if word in name}
+                   for group, kernels_of_group in timed_kernels.groups().items()} for arch in arches}
 
 
 def compile_all(connection):
     """What times() will build."""
-    elements, products = sizes(False)
-    for args in (kernels.add_one(64), kernels.add_one(elements), copy_of(elements),
-                 *(kernels.matmul(size, size, size) for size in products)):
+    elements = 1 << 26
+    timed = [each.args for group in timed_kernels.groups().values() for each in group.values()]
+    for args in (kernels.add_one(64), kernels.add_one(elements), copy_of(elements), *timed):
         try:
             connection.build(args, target="cuda")
         except CompilesOnly:

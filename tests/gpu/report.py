@@ -13,6 +13,9 @@ import correct
 import host
 
 RESULTS = pathlib.Path(__file__).resolve().parent.parent / "bench" / "results"
+NOT_MEASURED = "times not measured"
+# H100, A100, L4 and B200.
+PREDICTED_FOR = ("sm_90", "sm_80", "sm_89", "sm_100")
 
 
 def counted(rows):
@@ -56,6 +59,19 @@ def compile_all(options):
     return 1 if failed else 0
 
 
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def without_a_device(options):
+    """What can be said where no kernel can run: what each is predicted to take on the GPUs of the table."""
+    here = host.Host(options.build, False, settings={"KILN_LIBCUDA": "not here"})
+    report = {"date": now(), "facts": host.facts(here.connection, False), "times": NOT_MEASURED,
+              "predicted": bench.predictions(here.connection, PREDICTED_FOR, options.cases)}
+    here.close()
+    return report
+
+
 def all_parts(options):
     begin = time.monotonic()
     end = begin + options.seconds
@@ -63,8 +79,8 @@ def all_parts(options):
     if why := host.without_gpu(here.connection):
         here.close()
         sys.exit(f"nothing was run: {why}. tests/gpu/pack.sh packs all that is needed for a host that has a GPU; "
-                 "--fake --out FILE rehearses here")
-    report = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+                 "--fake --out FILE rehearses here, --predict writes what its times are predicted to be")
+    report = {"date": now()}
     parts = {
         "facts": lambda: host.facts(here.connection, options.fake),
         "programs": lambda: correct.whole_programs(here.connection),
@@ -91,6 +107,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     parser.add_argument("--fake", action="store_true")
+    parser.add_argument("--predict", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--seconds", type=float, default=540)
     parser.add_argument("--cases", default="")
@@ -101,11 +118,14 @@ def main():
         return compile_all(options)
     if options.fake and not options.out:
         parser.error("a rehearsal is no result: name its file by --out")
-    report = all_parts(options)
-    name = f"gpu-{report['date'][:10]}-{report['facts']['commit']}.json"
+    report = without_a_device(options) if options.predict else all_parts(options)
+    name = "gpu-predicted.json" if options.predict else f"gpu-{report['date'][:10]}-{report['facts']['commit']}.json"
     out = pathlib.Path(options.out) if options.out else RESULTS / name
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(report, indent=1) + "\n")
+    if options.predict:
+        print(f"{NOT_MEASURED}; what they are predicted to be is in {out}")
+        return 0
     print(json.dumps(report["counts"]), f"in {out}")
     bad = [f"{part}: {name}: {row['state']}: {row.get('sentence', '')}" for part in report["counts"]
            for name, row in report[part].items() if row["state"] in ("wrong", "failed")]

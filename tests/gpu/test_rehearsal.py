@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import timed_kernels
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -36,6 +37,26 @@ def test_without_a_gpu_it_says_what_is_missing(tmp_path):
     assert not out.exists()
 
 
+def test_without_a_gpu_times_can_be_predicted_and_are_not_measured(tmp_path):
+    daemon = pathlib.Path(os.environ["KILN_DAEMON"])
+    out = tmp_path / "report.json"
+    done = subprocess.run([ROOT / "tests" / "gpu" / "run.sh", "--predict", "--out", out, "--build", daemon.parent.parent,
+                           "--python", sys.executable, "--cases", "4096x4096x4096"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("times not measured; what they are predicted to be is in ")
+    report = json.loads(out.read_text())
+    assert report["times"] == "times not measured"
+    assert list(report["predicted"]) == ["sm_90", "sm_80", "sm_89", "sm_100"]
+    for arch, groups in report["predicted"].items():
+        assert list(groups) == list(timed_kernels.groups())
+        for group in ("float32", "bfloat16", "float16"):
+            assert groups[group]["4096x4096x4096"]["bound_by"], (arch, groups)
+    # 2 * 4096^3 operations are 2.2 ms at the 62 TFLOP/s of an H100's lanes, and 0.14 at the 989 of its tensor cores.
+    h100 = report["predicted"]["sm_90"]
+    assert 2.2e-3 < h100["float32"]["4096x4096x4096"]["predicted"] < 3e-3
+    assert 0.137e-3 < h100["bfloat16"]["4096x4096x4096"]["predicted"] < 0.4e-3
+
+
 def test_nothing_is_wrong(report):
     for part, counts in report["counts"].items():
         assert set(counts) <= {"right", "refused"}, (part, counts)
@@ -59,7 +80,11 @@ def test_trouble_is_told_in_sentences(report):
 def test_times_are_there(report):
     assert report["times"]["call"]["median"] > 0
     assert report["times"]["copy"]["bytes_a_second"] > 0
-    assert report["times"]["matmul"][0]["seconds"] > 0
+    kernels = {f"{group}: {name}": row for group, rows in report["times"]["kernels"].items() for name, row in rows.items()}
+    assert len(kernels) == 8
+    for name, row in kernels.items():
+        assert row["seconds"] > 0 and row["predicted"] > 0 and row["bound_by"], (name, row)
+    assert report["times"]["means"]["memory"]["predicted"] > 0
 
 
 def test_it_says_what_it_ran_on(report):
