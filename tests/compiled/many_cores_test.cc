@@ -62,6 +62,12 @@ std::vector<std::string> kernels(int part) {
       scaled("kernel turned(X: float32[{0}, {0}]) -> (Y: float32[{0}, {0}]) {{ Y[i, j] = X[j, i] "
              "}}",
              4096),
+      scaled(
+          "kernel one_row(X: float32[1, {0}]) -> (Y: float32[1, {0}]) {{ Y[i, j] = exp(X[i, j]) }}",
+          1 << 22),
+      scaled("kernel few_rows(X: float32[3, {0}]) -> (Y: float32[3, {0}]) {{ Y[i, j] = exp(X[i, "
+             "j]) }}",
+             1 << 22),
       scaled("kernel images(X: float32[1, 64, 58, 58], W: float32[64, 64, 3, 3]) -> (Y: float32[1, "
              "64, 56, 56]) {{ Y[n, o, i, j] = sum[c < 64, r < 3, s < 3](X[n, c, i + r, j + s] * "
              "W[o, c, r, s]) }}")};

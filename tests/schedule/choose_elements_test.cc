@@ -8,12 +8,15 @@
 namespace kiln::testing {
 namespace {
 
-/// Whether the elements of a kernel, whose output is Y along i, are split into vectors of so many.
-void expect_lanes(int lanes, std::string_view text, const std::string& arch) {
+std::string steps_of(std::string_view text, const std::string& arch) {
   const language::Kernel kernel = kernel_of(text).kernel;
   const Target target{.kind = TargetKind::Llvm, .arch = arch};
-  const std::string steps =
-      language::print_schedule(kernel, "cpu", choose_schedule(kernel, {}, target, {}));
+  return language::print_schedule(kernel, "cpu", choose_schedule(kernel, {}, target, {}));
+}
+
+/// Whether the elements of a kernel, whose output is Y along i, are split into vectors of so many.
+void expect_lanes(int lanes, std::string_view text, const std::string& arch) {
+  const std::string steps = steps_of(text, arch);
   EXPECT_NE(steps.find(fmt::format("split(Y.i, factor={})", lanes)), std::string::npos)
       << arch << '\n'
       << text << steps;
@@ -47,6 +50,32 @@ TEST(ChooseElements, FindsFunctionsInWhatIsComputedInline) {
                "  Y[i] = T[i] + 1.0\n"
                "}\n",
                "znver5");
+}
+
+/// Rows of a sum, so many and so long.
+std::string of_rows(int rows, std::string_view length) {
+  return fmt::format(
+      "kernel k(X: float32[{0}, {1}]) -> (Y: float32[{0}, {1}]) {{ Y[i, j] = X[i, j] + 1.0 }}\n",
+      rows, length);
+}
+
+TEST(ChooseElements, OfFewRowsAreSharedAlongThem) {
+  for (const char* const length : {"1000000", "n"}) {
+    const std::string one = steps_of(of_rows(1, length), "znver4");
+    EXPECT_NE(one.find("parallel(Y.j.outer)"), std::string::npos) << one;
+  }
+  const std::string three = steps_of(of_rows(3, "1000000"), "znver4");
+  EXPECT_NE(three.find("split(Y.j.outer, factor=512)"), std::string::npos) << three;
+  EXPECT_NE(three.find("parallel(Y.i)"), std::string::npos) << three;
+  EXPECT_NE(three.find("parallel(Y.j.outer.outer)"), std::string::npos) << three;
+}
+
+TEST(ChooseElements, OfManyOrShortRowsAreSharedByRows) {
+  for (const std::string& text : {of_rows(64, "1000000"), of_rows(3, "30000"), of_rows(3, "n")}) {
+    const std::string steps = steps_of(text, "znver4");
+    EXPECT_NE(steps.find("parallel(Y.i)"), std::string::npos) << steps;
+    EXPECT_EQ(steps.find("parallel(Y.j"), std::string::npos) << steps;
+  }
 }
 
 }  // namespace

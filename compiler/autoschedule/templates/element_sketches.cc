@@ -52,8 +52,36 @@ std::vector<InnerVectors> vectors_inside(const Chooser& chooser, StageId whole) 
   return found;
 }
 
+/// How many iterations loops have together, `most` where that is not known or more.
+int64_t iterations_of(const StageGraph& graph, const std::vector<AxisId>& loops, int64_t most) {
+  int64_t count = 1;
+  for (const AxisId loop : loops) {
+    const int64_t extent = constant_extent(graph, loop).value_or(most);
+    count = std::min(count * std::min(extent, most), most);
+  }
+  return count;
+}
+
+/// What cores share of a stage whose rows, of the axes `rows`, are `tiles` each: the rows, and
+/// where these are fewer than cores may be, but long, parts of them as well. A single row is what a
+/// tensor of one dimension is.
+std::vector<AxisId> shared_loops(const StageGraph& graph, StageId id, std::vector<AxisId> rows,
+                                 AxisId tiles, int64_t elements_of_tile, StepWriter& steps) {
+  constexpr int64_t kFewRows = 64;
+  constexpr int64_t kElementsOfPart = 16 * 1024;
+  const int64_t count = iterations_of(graph, rows, kFewRows);
+  const int64_t length = constant_extent(graph, columns_of(graph[id]).back()).value_or(0);
+  if (count == 1) {
+    rows.push_back(tiles);
+  } else if (count < kFewRows && length >= 2 * kElementsOfPart) {
+    rows.push_back(steps.split(id, tiles, kElementsOfPart / elements_of_tile).first);
+  }
+  return rows;
+}
+
 void write_elements(const StageGraph& graph, StageId id, const std::vector<InnerVectors>& inside,
                     StepWriter& steps, const Values& values) {
+  const bool is_shared = values.get("parallel", 0) != 0;
   std::vector<AxisId> outer = columns_of(graph[id]);
   const AxisId last = outer.back();
   outer.pop_back();
@@ -65,11 +93,14 @@ void write_elements(const StageGraph& graph, StageId id, const std::vector<Inner
       steps.unroll(id, copy);
       tiles = groups;
     }
-    if (outer.empty()) outer.push_back(tiles);
+    if (is_shared) {
+      const int64_t elements = factor * std::max<int64_t>(values.get("unroll", 1), 1);
+      outer = shared_loops(graph, id, std::move(outer), tiles, elements, steps);
+    }
   } else {
     outer.push_back(last);
   }
-  if (values.get("parallel", 0) != 0) parallel_outer(graph, steps, id, outer);
+  if (is_shared) parallel_outer(graph, steps, id, outer);
   for (const InnerVectors& vectors : inside) {
     const auto [chunks, lanes] = steps.split(id, vectors.axis, vectors.lanes);
     steps.vectorize(id, lanes);
