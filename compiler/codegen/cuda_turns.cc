@@ -15,7 +15,6 @@
 
 #include "compiler/codegen/cuda_launch.h"
 #include "compiler/ir/build.h"
-#include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/races.h"
 

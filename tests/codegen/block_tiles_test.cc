@@ -231,25 +231,25 @@ TEST(BlockTilesLeave, WindowsOfAnySize) {
     Y[o, j] = sum[k < c, q < s](X[k, j + q] * F[o, k, q]) })");
 }
 
-/// The code for an H100 of a product of 4096 x 4096 results.
-std::string code_of(int64_t rows, int64_t steps) {
+/// The code for an H100 of a product of squares.
+std::string code_of(int64_t size) {
   const language::TextKernel text = kernel_of(fmt::format(
-      "kernel k(A: float32[{0}, {1}], B: float32[{1}, {0}]) -> (C: float32[{0}, {0}]) {{"
-      " C[i, j] = sum[k < {1}](A[i, k] * B[k, j]) }}",
-      rows, steps));
+      "kernel k(A: float32[{0}, {0}], B: float32[{0}, {0}]) -> (C: float32[{0}, {0}]) {{"
+      " C[i, j] = sum[k < {0}](A[i, k] * B[k, j]) }}",
+      size));
   return source_of(gpu_loops(text));
 }
 
 // Each of them has its memory as a constant; two blocks find registers.
 TEST(BlockTiles, HaveTwoIterationsWrittenOut) {
-  const std::string even = code_of(4096, 4096);
+  const std::string even = code_of(4096);
   EXPECT_EQ(count_in(even, "#pragma unroll 2\n"), 1U) << even;
   EXPECT_EQ(count_in(even, "__launch_bounds__(256, 2)"), 1U);
 }
 
 // What is fetched one by one has too many addresses; smaller tiles have fewer registers.
 TEST(BlockTiles, OfOddRowsAndOfFewHaveOneIteration) {
-  for (const std::string& code : {code_of(4095, 4095), code_of(1024, 1024)}) {
+  for (const std::string& code : {code_of(4095), code_of(1024)}) {
     EXPECT_EQ(count_in(code, "#pragma unroll 2\n"), 0U) << code;
     EXPECT_EQ(count_in(code, "__launch_bounds__(256) "), 1U);
   }

@@ -12,6 +12,8 @@ from host import CompilesOnly
 import kiln
 from kiln import te
 
+ELEMENTS = 1 << 26  # of what is copied, more than caches hold
+
 
 def call_cost(connection, calls):
     """Seconds of a call on resident arrays, seen from here, and of its kernel on the device's clock."""
@@ -156,7 +158,7 @@ def means(rows):
 
 
 def times(connection, fake):
-    elements = 1 << 12 if fake else 1 << 26
+    elements = 1 << 12 if fake else ELEMENTS
     rows = {group: {name: beside_others(connection, timed, 3, fake) for name, timed in kernels_of_group.items()}
             for group, kernels_of_group in timed_kernels.groups(small=fake).items()}
     return {"call": call_cost(connection, 20 if fake else 1000), "copy": copy_rate(connection, elements, 3),
@@ -173,9 +175,8 @@ def predictions(connection, arches, word=""):
 
 def compile_all(connection):
     """What times() will build."""
-    elements = 1 << 26
     timed = [each.args for group in timed_kernels.groups().values() for each in group.values()]
-    for args in (kernels.add_one(64), kernels.add_one(elements), copy_of(elements), *timed):
+    for args in (kernels.add_one(64), kernels.add_one(ELEMENTS), copy_of(ELEMENTS), *timed):
         try:
             connection.build(args, target="cuda")
         except CompilesOnly:

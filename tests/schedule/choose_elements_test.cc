@@ -52,7 +52,7 @@ TEST(ChooseElements, FindsFunctionsInWhatIsComputedInline) {
                "znver5");
 }
 
-/// Rows of a sum, so many and so long.
+/// Elements in so many rows of this length.
 std::string of_rows(int rows, std::string_view length) {
   return fmt::format(
       "kernel k(X: float32[{0}, {1}]) -> (Y: float32[{0}, {1}]) {{ Y[i, j] = X[i, j] + 1.0 }}\n",
