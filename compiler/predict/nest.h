@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "compiler/autoschedule/recognise/instructions.h"
 #include "compiler/ir/kernel.h"
 
 namespace kiln::predict {
@@ -24,14 +25,7 @@ struct Touch {
   std::vector<int64_t> elements_of_warp;
 };
 
-/// Vector operations of one kind: how many lanes of how many bytes each one has.
-struct Operations {
-  ir::Operator op = ir::Operator::Add;
-  int64_t lanes = 1;
-  int64_t element_bytes = 4;
-  bool is_float = true;
-  double count = 1;
-};
+using autoschedule::Operations;
 
 /// A sum that an iteration adds to, `updates` times one after the other.
 struct Chain {

@@ -14,12 +14,15 @@
 #include <cmath>
 #include <utility>
 
+#include "compiler/autoschedule/recognise/instructions.h"
 #include "compiler/predict/footprint.h"
-#include "compiler/predict/instructions.h"
 #include "compiler/predict/nest.h"
 
 namespace kiln::predict {
 namespace {
+
+using autoschedule::Busy;
+using autoschedule::busy_cycles;
 
 // A branch back and a counter; they run beside vectors, but not for nothing.
 constexpr double kIterationCycles = 1;

@@ -58,8 +58,8 @@ TEST(ScanTime, RunsInsideGroupsOfRowsOnAllCores) {
 
 TEST(ScanTime, CountsInTheWorkOfAScan) {
   Te te;
-  const TeExpr n = te.integer(256);
-  const TeExpr m = te.integer(128);
+  const TeExpr n = te.integer(1024);
+  const TeExpr m = te.integer(512);
   const TeTensor X = te.placeholder("X", {m, n});
   const TeTensor state = te.placeholder("s_state", {m, n});
   const TeTensor init = te.compute("s_init", "_ i", {te.integer(1), n},

@@ -14,6 +14,7 @@
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/short_rows.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -140,11 +141,9 @@ class Fusion {
       for (const StageId member : members)
         steps.compute_at(member, last, loops.back());
     }
-    // One stage of the row that is worth several cores makes all of them so: they share the loops.
-    if (!is_large(chooser.graph, last) &&
-        std::ranges::none_of(members, [&](StageId id) { return is_large(chooser.graph, id); })) {
-      return;
-    }
+    std::vector<StageId> all = members;
+    all.push_back(last);
+    if (!is_worth_sharing(chooser, all)) return;
     for (const AxisId loop : loops)
       steps.parallel(last, loop);
   }

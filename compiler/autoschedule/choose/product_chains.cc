@@ -15,6 +15,7 @@
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/contraction_numbers.h"
 #include "compiler/autoschedule/templates/open_schedule.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -198,9 +199,7 @@ class Chains {
     return tiling_of(chooser_, id, find_contraction(graph_, id).value());
   }
 
-  bool is_parallel(const Chain& chain) const {
-    return std::ranges::any_of(chain.products, [&](StageId id) { return is_large(graph_, id); });
-  }
+  bool is_parallel(const Chain& chain) const { return is_worth_sharing(chooser_, chain.products); }
 
   void schedule(const Chain& chain, StageId member, StepWriter& steps) const {
     if (is_product_of(chain, member)) {

@@ -42,6 +42,10 @@ struct Machine {
   // Pages that the first TLB holds, and what it takes to find another one.
   int64_t tlb_pages = 64;
   double page_cycles = 2;
+  // Less than this is done before other cores are awake; and what a loop takes that is handed to
+  // them, though one runs all of it.
+  double wake_cycles = 12000;
+  double handed_cycles = 400;
   // Of a copy: of a line, of an element that is gathered for a vector, or transposed, and of one of
   // rows that lie across.
   double copied_line_cycles = 7.5;

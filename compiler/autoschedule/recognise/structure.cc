@@ -20,10 +20,6 @@ namespace {
 
 using language::Operator;
 
-// Iterations: about 5 us at one a cycle. A loop that takes less is not worth waking a core, see "8
-// us of work on two threads" in docs/performance.md.
-constexpr int64_t kLargeWork = 16 * 1024;
-
 /// The element that a factor is, looking through casts: products of narrow numbers in a wider type,
 /// or of some of a float32's bits.
 const ir::TensorRead* factor_of(const ir::Expr& expr) {
@@ -127,16 +123,6 @@ bool is_used_inside(const StageGraph& graph, StageId id, AxisId axis) {
     const bool is_inside = std::find(inside.begin(), inside.end(), read.stage) != inside.end();
     return is_inside && is_used_in(graph, read, axis);
   });
-}
-
-bool is_large_work(int64_t iterations) { return iterations >= kLargeWork; }
-
-bool is_large(const StageGraph& graph, StageId stage) {
-  const auto has_much_to_do = [&](StageId id) {
-    return is_large_work(constant_work(graph, id).value_or(kLargeWork));
-  };
-  return has_much_to_do(stage) ||
-         std::ranges::any_of(reductions_inside(graph, stage), has_much_to_do);
 }
 
 bool has_dependent_extents(const StageGraph& graph, StageId id) {

@@ -41,12 +41,6 @@ std::vector<AxisId> columns_of(const Stage& stage);
 /// Whether the last dimension is time: then neighbours in memory are not computed together.
 bool has_time_last(const Stage& stage);
 
-/// Whether so many iterations are worth waking other cores.
-bool is_large_work(int64_t iterations);
-
-/// Whether there is enough to do to wake other cores: much, or nobody knows.
-bool is_large(const StageGraph& graph, StageId stage);
-
 /// The reductions inside of the expressions of a stage, which are stages without an id: steps reach
 /// them by their reduction axes.
 std::vector<StageId> reductions_inside(const StageGraph& graph, StageId stage);

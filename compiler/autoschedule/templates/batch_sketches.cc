@@ -10,6 +10,7 @@
 
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
@@ -100,7 +101,7 @@ std::vector<Sketch> batch_sketches(const Chooser& chooser, StageId id, bool may_
                           tile_parameter(graph, "columns", product->columns.own, {1, 2, 4, 6},
                                          is_wide ? 6 : 4),
                           {"lanes", {lanes}, lanes},
-                          parallel_parameter(may_be_parallel && is_large(graph, id))},
+                          parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id))},
            .write = [&graph, product = *product](StepWriter& steps, const Values& values) {
              write_side_by_side(graph, product, steps, values);
            }}};

@@ -11,6 +11,7 @@
 #include "compiler/autoschedule/templates/contraction_numbers.h"
 #include "compiler/autoschedule/templates/dot_products.h"
 #include "compiler/autoschedule/templates/product_cost.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/unit_tiles.h"
 
 namespace kiln::autoschedule {
@@ -33,10 +34,6 @@ constexpr int64_t kOtherRegisters = 4;
 constexpr int64_t kMostRows = 16;
 // What stands for an extent that is not known, where ways are compared.
 constexpr int64_t kAnyExtent = 512;
-// Of a loop that is handed to the cores, though one runs all of it (Zen 5).
-constexpr double kSharedLoopCycles = 400;
-// Of less, cores take a part only where they are awake: 3 us.
-constexpr double kWorthSharing = 12000;
 
 /// Whether the column factor can be copied for the tiles alone.
 bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
@@ -141,7 +138,7 @@ class Sketches {
     product.are_rows_apart = !rows_lie_along_sum();
     product.is_widened = tiling_.widens_rows;
     product.shares_rows = size.few_tasks;
-    product.loop_cycles = parallel_ ? kSharedLoopCycles : 0;
+    product.loop_cycles = parallel_ ? machine_.handed_cycles : 0;
     return product;
   }
   /// From one step of the sum to the next; 0 where that is not known.
@@ -194,7 +191,7 @@ class Sketches {
         break;
     }
     if (may_copy_rows) add("rows in order", {0, 1}, plan.copies_rows ? 1 : 0);
-    const bool is_worth_sharing = !is_known() || cheapest.cycles >= kWorthSharing;
+    const bool is_worth_sharing = !is_known() || cheapest.cycles >= machine_.wake_cycles;
     parameters.push_back(parallel_parameter(parallel_ && is_worth_sharing));
     return {.name = name,
             .parameters = std::move(parameters),
@@ -268,7 +265,7 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
       vector_factor(graph, id, contraction.column, kAnyVectors * chooser.machine.vectors.bytes);
   const Tiling tiling = tiling_of(chooser, id, contraction);
   const bool takes_several_loops = tiling.group.in_tiles || tiling.widens_rows;
-  const bool parallel = may_be_parallel && is_large(graph, id) &&
+  const bool parallel = may_be_parallel && is_worth_sharing(chooser, id) &&
                         (!takes_several_loops || is_large_product(graph, id));
   const Sketches all(chooser, tiling, lanes.value_or(1), parallel);
 

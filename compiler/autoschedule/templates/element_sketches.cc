@@ -7,6 +7,7 @@
 // Elements of 1 and 2 bytes are turned in L1, one by one, or gathered while their lines are there.
 #include <algorithm>
 
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
@@ -265,7 +266,7 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
   if (has_vectors) {
     elements.parameters = {lanes_parameter(graph, last, *factor), {"unroll", {1, 2, 4}, 1}};
   }
-  const Parameter parallel = parallel_parameter(may_be_parallel && is_large(graph, id));
+  const Parameter parallel = parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id));
   elements.parameters.push_back(parallel);
   const std::vector<InnerVectors> inside = vectors_inside(chooser, id);
   elements.write = [&graph, id, inside](StepWriter& steps, const Values& values) {

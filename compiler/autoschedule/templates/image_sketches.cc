@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/templates/convolution.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -51,7 +52,7 @@ std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId id,
   const StageGraph& graph = chooser.graph;
   const std::optional<Convolution> convolution = find_convolution(chooser, id);
   if (!convolution) return sketches;
-  const bool parallel = is_large(graph, id);
+  const bool parallel = is_worth_sharing(chooser, id);
   // Those that place what the window slides over themselves, and those that need it whole.
   std::vector<Costed> costed = {
       {lines_cycles(*convolution), false, lines_sketch(graph, *convolution, parallel)}};

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "compiler/autoschedule/recognise/sides.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
 #include "compiler/ir/build.h"
@@ -143,7 +144,7 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   if (!allowed || !factor) return std::nullopt;
   ReductionVectors vectors{axis, *factor, along_data};
   if (along_data && !in_blocks)
-    vectors.lanes = lanes_down_columns(chooser, id, axis, *factor, is_large(graph, id));
+    vectors.lanes = lanes_down_columns(chooser, id, axis, *factor, is_worth_sharing(chooser, id));
   if (in_blocks) vectors.columns = columns_of_block(chooser, id, axis).value_or(0);
   return vectors;
 }
@@ -234,7 +235,8 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     const bool is_full = steps % vectors->lanes == 0 && rows % kMostRowsAtOnce == 0;
     const bool is_far = rows >= kManyIterations && exceeds_caches(chooser, id);
     if (is_full) {
-      const int64_t tasks = may_be_parallel && is_large(graph, id) ? chooser.machine.cores : 1;
+      const int64_t tasks =
+          may_be_parallel && is_worth_sharing(chooser, id) ? chooser.machine.cores : 1;
       const int64_t at_once =
           is_far ? (rows >= kRowsAtOnce * tasks ? kRowsAtOnce : 1)
                  : rows_that_hide_additions(chooser, id, vectors->lanes, rows / tasks);
@@ -242,7 +244,8 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     }
   }
   if (!columns_of(graph[id]).empty()) {
-    sketch.parameters.push_back(parallel_parameter(may_be_parallel && is_large(graph, id)));
+    sketch.parameters.push_back(
+        parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id)));
   }
   sketch.write = [&graph, id, vectors](StepWriter& steps, const Values& values) {
     write_reduction(graph, id, vectors, steps, values);

@@ -8,6 +8,7 @@
 // scheduled.
 #include <algorithm>
 
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 
 namespace kiln::autoschedule {
@@ -18,20 +19,35 @@ constexpr int64_t kScanColumnBytes = 256;
 // Rows whose running sums are computed side by side, so that one need not wait for the other. A row
 // may be a power of two bytes long: more of such rows would be conflict misses of L1.
 constexpr int64_t kScanRows = 4;
-// Iterations of one step of time; other cores are woken at each, see kLargeWork of structure.cc.
-constexpr int64_t kStepWork = 256 * 1024;
-
 /// Whether one step of a stage inside a scan is worth several cores: they are woken at each.
-bool is_worth_waking(const StageGraph& graph, StageId stage) {
-  return graph[stage].is_reduction() && constant_work(graph, stage).value_or(0) >= kStepWork;
+bool is_worth_waking(const Chooser& chooser, StageId stage) {
+  return chooser.graph[stage].is_reduction() &&
+         stage_cycles(chooser, stage).value_or(0) >= chooser.machine.wake_cycles;
 }
 
-/// Whether all steps of a scan together are worth several cores.
-bool is_large_scan(const StageGraph& graph, StageId scan) {
-  const std::optional<int64_t> work = constant_work(graph, graph[scan].as_scan.update[0].stage);
+/// Whether columns go through time in a loop that cores share: all of them together are worth it,
+/// or it costs nothing.
+bool shares_columns(const Chooser& chooser, StageId scan) {
+  const StageGraph& graph = chooser.graph;
+  const StageId id = graph[scan].as_scan.update[0].stage;
+  const Stage& update = graph[id];
   const std::optional<int64_t> steps = constant_extent(graph, graph[scan].as_scan.time);
-  return !work || !steps ||
-         is_large_work(std::min(*work, int64_t{1} << 40) * std::clamp<int64_t>(*steps, 0, 1 << 20));
+  const std::optional<double> cycles = stage_cycles(chooser, id, steps.value_or(1));
+  if (!steps || !cycles) return true;
+  if (has_time_last(update)) {
+    // Along a row each element waits for the one before, some rows side by side. In a loop of one
+    // core each step goes through all rows, and has a line of the cache for each element.
+    constexpr double kLinesAgain = 4;
+    const double chain = chooser.machine.latency / kScanRows;
+    const auto elements = static_cast<double>(*steps * constant_work(graph, id).value_or(0));
+    return kLinesAgain * std::max(*cycles, chain * elements) >= chooser.machine.wake_cycles;
+  }
+  // A single vector has no loop that could be shared; what one step leaves stays in registers.
+  const std::vector<AxisId> columns = columns_of(update);
+  const int64_t lanes = kScanColumnBytes / size_of(update.types[0]);
+  const bool is_single =
+      columns.size() == 1 && constant_extent(graph, columns[0]).value_or(lanes + 1) <= lanes;
+  return is_single || *cycles >= chooser.machine.wake_cycles;
 }
 
 /// The stages of a scan's cell and inits that have loops of their own.
@@ -97,8 +113,7 @@ void write_columns(const StageGraph& graph, const std::vector<StageId>& nests, S
 Sketch cells_sketch(const Chooser& chooser, const std::vector<StageId>& nests) {
   std::vector<Sketch> parts;
   for (const StageId id : nests) {
-    std::vector<Sketch> sketches =
-        compute_sketches(chooser, id, is_worth_waking(chooser.graph, id));
+    std::vector<Sketch> sketches = compute_sketches(chooser, id, is_worth_waking(chooser, id));
     if (!sketches.empty()) parts.push_back(std::move(sketches[0]));
   }
   return {.name = "cells", .parameters = {}, .write = [parts](StepWriter& steps, const Values&) {
@@ -115,7 +130,7 @@ std::vector<Sketch> scan_sketches(const Chooser& chooser, StageId scan) {
   if (!found.simple) return {cells_sketch(chooser, found.nests)};
   const Stage& update = graph[graph[scan].as_scan.update[0].stage];
   std::vector<Parameter> parameters = {{"bytes", {64, 128, 256, 512}, kScanColumnBytes},
-                                       parallel_parameter(is_large_scan(graph, scan))};
+                                       parallel_parameter(shares_columns(chooser, scan))};
   if (has_time_last(update)) {
     parameters.push_back({"rows", {1, 2, 4, 8, 16}, kScanRows});
   } else {

@@ -1,6 +1,7 @@
 // Sketches of scatters: only axes that are an index by themselves may run at once, since their
 // values never update one element.
 #include "compiler/autoschedule/templates/parameters.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/schedule/graph/scatters.h"
 
@@ -10,7 +11,7 @@ std::vector<Sketch> scatter_sketches(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
   if (stage.data.empty()) return {};
-  const Parameter parallel = parallel_parameter(is_large(graph, id));
+  const Parameter parallel = parallel_parameter(is_worth_sharing(chooser, id));
   if (schedule::tells_elements_apart(graph, id, stage.data[0])) {
     return {{.name = "rows",
              .parameters = {parallel},

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/schedule/graph/reads.h"
 
@@ -86,13 +87,14 @@ std::optional<Sketch> window_sketch(const Chooser& chooser, StageId id, bool may
   if (!lanes || (lines && *lines < kLines) || !slides_along(graph, stage, line)) {
     return std::nullopt;
   }
-  return Sketch{.name = "unrolled windows",
-                .parameters = {tile_parameter(graph, "lines", line, {1, 2, kLines, 8}, kLines),
-                               lanes_parameter(graph, columns.back(), *lanes),
-                               parallel_parameter(may_be_parallel && is_large(graph, id))},
-                .write = [&graph, id](StepWriter& steps, const Values& values) {
-                  write_window(graph, id, steps, values);
-                }};
+  return Sketch{
+      .name = "unrolled windows",
+      .parameters = {tile_parameter(graph, "lines", line, {1, 2, kLines, 8}, kLines),
+                     lanes_parameter(graph, columns.back(), *lanes),
+                     parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id))},
+      .write = [&graph, id](StepWriter& steps, const Values& values) {
+        write_window(graph, id, steps, values);
+      }};
 }
 
 }  // namespace kiln::autoschedule

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/autoschedule/recognise/machine.h"
+#include "compiler/language/tables/operator.h"
+
+namespace kiln::autoschedule {
+
+/// Vector operations of one kind: how many lanes of how many bytes each one has.
+struct Operations {
+  language::Operator op = language::Operator::Add;
+  int64_t lanes = 1;
+  int64_t element_bytes = 4;
+  bool is_float = true;
+  double count = 1;
+};
+
+/// Cycles for which operations keep a core busy: the ports of multiply-adds, and all vector ports;
+/// and how long one register of them takes, of which each waits for the one before.
+struct Busy {
+  double multiply_adds = 0;
+  double all = 0;
+  double chain = 0;
+};
+Busy busy_cycles(const Operations& operations, const Machine& machine);
+
+}  // namespace kiln::autoschedule
