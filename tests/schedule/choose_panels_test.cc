@@ -189,6 +189,14 @@ TEST(ChoosePanels, ReducesSoManyRowsAtOnceThatNothingWaits) {
   EXPECT_TRUE(has(steps("max", 8, 131072), "split(S.i, factor=2)")) << steps("max", 8, 131072);
 }
 
+/// Sixteen short registers hold the sums of one long row, with what is loaded for them.
+TEST(ChoosePanels, ReducesNoMoreRowsAtOnceThanRegistersHold) {
+  const std::string text =
+      "kernel k(X: float32[64, 1024]) -> (S: float32[64]) { S[i] = max[k < 1024](X[i, k]) }\n";
+  EXPECT_TRUE(has(steps_of(text, "znver4"), "split(S.i, factor=4)")) << steps_of(text, "znver4");
+  EXPECT_FALSE(has(steps_of(text, "znver3"), "split(S.i")) << steps_of(text, "znver3");
+}
+
 /// A copy would be read once. A core that adds one vector a cycle is busy until the next comes.
 TEST(ChoosePanels, ReadsALargeFactorOnceWhereItIs) {
   EXPECT_EQ(rows_by_columns(10, 784, 1000),
@@ -231,6 +239,26 @@ TEST(ChoosePanels, TurnsFewColumnsAndAddsAlongTheSum) {
 
 TEST(ChoosePanels, TurnsNothingForFewRows) {
   EXPECT_FALSE(has(rows_by_rows(8, 512, 512), "cache_read"));
+}
+
+/// Four rows by four columns, or by three where these are all the registers for sums.
+TEST(ChoosePanels, TakesAsManyDotProductsAsTheRegistersHold) {
+  const std::string text =
+      "kernel k(A: float32[8, 1024], B: float32[1024, 1024]) -> (C: float32[8, 1024]) {\n"
+      "  C[i, j] = sum[k < 1024](A[i, k] * B[j, k])\n"
+      "}\n";
+  EXPECT_TRUE(has(steps_of(text, "znver4"), "split(C.j, factor=4)")) << steps_of(text, "znver4");
+  EXPECT_TRUE(has(steps_of(text, "znver3"), "split(C.j, factor=3)")) << steps_of(text, "znver3");
+}
+
+/// Few rows read columns once, each step in another page, which takes a Zen 5 no longer.
+TEST(ChoosePanels, CopiesColumnsOfManyPages) {
+  const std::string text =
+      "kernel k(A: float32[16, 2910], B: float32[2910, 928]) -> (C: float32[16, 928]) {\n"
+      "  C[i, j] = sum[k < 2910](A[i, k] * B[k, j])\n"
+      "}\n";
+  EXPECT_TRUE(has(steps_of(text, "znver3"), "cache_read(B"));
+  EXPECT_FALSE(has(steps_of(text, "znver5"), "cache_read"));
 }
 
 /// A convolution of one element with the channels last: each line is a product with the same

@@ -12,9 +12,10 @@
 namespace kiln::testing {
 namespace {
 
-std::string automatic(std::string_view text, const CompileOptions& options = {}) {
+std::string automatic(std::string_view text, const CompileOptions& options = {},
+                      const std::string& arch = "znver3") {
   const language::Kernel kernel = kernel_of(text).kernel;
-  const Target target{TargetKind::Llvm, "znver3"};
+  const Target target{TargetKind::Llvm, arch};
   return lowered_text(kernel, choose_schedule(kernel, {}, target, options), target, options, "");
 }
 
@@ -30,7 +31,8 @@ std::string parts_of(std::string_view text, const CompileOptions& options = {}) 
 
 TEST(ChooseSums, CoresShareASumOfAll) {
   EXPECT_EQ(automatic("kernel k(X: float32[4096, 512]) -> (S: float32[]) { S[] = sum[i < 4096, j < "
-                      "512](X[i, j]) }"),
+                      "512](X[i, j]) }",
+                      {}, "znver4"),
             R"(fn k(X: float32[4096, 512], S: float32[]) {
   allocate S.rf: float32[64] scope(global)
   for i.outer.outer in 0..16 parallel {

@@ -68,6 +68,14 @@ constexpr Machine zen(Machine machine) {
   return machine;
 }
 
+/// Of Zen 2 and Zen 3, which take longer to find a page than Zen 5. By 72 products of random sizes
+/// on a Zen 3: 16 x 2910 x 928 takes 1.9 ms with copied columns, and 2.8 in place.
+constexpr Machine zen3(Machine machine) {
+  machine = zen(machine);
+  machine.page_cycles = 7;
+  return machine;
+}
+
 /// Of Zen 4, which adds one vector a cycle: meanwhile what is next comes (products of 256 x 1000 x
 /// 100 to 784 x 1000 x 1000).
 constexpr Machine zen4(Machine machine) {
@@ -137,10 +145,10 @@ constexpr Row kRows[] = {
     {kHaswell, core("Haswell to Skylake", 2, 3, 5, 2, 32, 256,
                     "LLVM's X86SchedHaswell; caches: AnandTech on Sunny Cove")},
     {kZen2,
-     zen(core("Zen 2", 2, 4, 5, 2, 32, 512,
-              "LLVM's X86ScheduleZnver2, loads as on Zen 3; caches: AnandTech on Sunny Cove"))},
-    {kZen3, zen(core("Zen 3", 2, 4, 4, 2, 32, 512,
-                     "LLVM's X86ScheduleZnver3; caches: meterpreter.org on Zen 4"))},
+     zen3(core("Zen 2", 2, 4, 5, 2, 32, 512,
+               "LLVM's X86ScheduleZnver2, loads as on Zen 3; caches: AnandTech on Sunny Cove"))},
+    {kZen3, zen3(core("Zen 3", 2, 4, 4, 2, 32, 512,
+                      "LLVM's X86ScheduleZnver3; caches: meterpreter.org on Zen 4"))},
     {kZen4, zen4(core("Zen 4", 1, 2, 4, 2, 32, 1024,
                       "LLVM's X86ScheduleZnver4, multiply-adds measured; caches measured"))},
     {kZen5, zen5(core("Zen 5", 2, 2, 4, 2, 48, 1024,
