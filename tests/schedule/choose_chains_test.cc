@@ -51,10 +51,11 @@ double saved(const std::string& text, const Target& target = kTarget) {
   return autoschedule::saved_by_product_chain(kernel_of(text).kernel, target, {});
 }
 
-std::string steps_of(const std::string& text) {
+std::string steps_of(const std::string& text, const std::string& arch = "") {
   const language::TextKernel kernel = kernel_of(text);
+  const Target target{.kind = TargetKind::Llvm, .arch = arch};
   return language::print_schedule(kernel.kernel, "cpu",
-                                  choose_schedule(kernel.kernel, {}, kTarget, {}));
+                                  choose_schedule(kernel.kernel, {}, target, {}));
 }
 
 bool has(const std::string& text, std::string_view part) {
@@ -72,8 +73,17 @@ TEST(ProductChains, ComputeScoresForABlockOfRows) {
   EXPECT_TRUE(has(steps, "parallel(V.global.h)")) << steps;
 }
 
-TEST(ProductChains, TakeSmallerBlocksOfLongerRows) {
-  EXPECT_TRUE(has(steps_of(attention(12, 2048, 2048, 64)), "split(O.i, factor=16)"));
+/// What a block holds stays in L2, of 512 KiB and 1 and 2 MiB.
+TEST(ProductChains, TakeSmallerBlocksOfLongerRowsAndSmallerCaches) {
+  const auto expect_block = [](int rows, int length, const char* arch) {
+    const std::string steps = steps_of(attention(12, length, length, 64), arch);
+    EXPECT_TRUE(has(steps, fmt::format("split(O.i, factor={})", rows))) << arch << steps;
+  };
+  expect_block(64, 512, "sapphirerapids");
+  expect_block(32, 2048, "sapphirerapids");
+  expect_block(64, 512, "znver5");
+  expect_block(16, 2048, "znver5");
+  expect_block(32, 512, "znver3");
 }
 
 TEST(ProductChains, AreWorthItWhereScoresAreMany) {

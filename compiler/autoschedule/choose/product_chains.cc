@@ -21,16 +21,10 @@
 namespace kiln::autoschedule {
 namespace {
 
-/// What the prediction knows of two cores: seconds.
-constexpr double kPerByteInCache = 1 / 80e9;  // of L2
-constexpr double kPerByteNear = 1 / 40e9;     // of L3
-constexpr double kPerByteInMemory = 1 / 25e9;
-constexpr int64_t kCacheBytes = 1 << 20;
-constexpr int64_t kNearBytes = 16 << 20;
-/// Columns of a factor come while products of others are summed up.
-constexpr double kPerByteOfColumns = 1 / 150e9;
-/// What a block holds at a time stays in L2 beside a part of the columns.
-constexpr int64_t kBlockBytes = 5 << 17;
+/// Half of a cache has what passes between two products; the rest is of what else they read. Of
+/// L2, which a core goes through in blocks, five eighths: a part of the columns is there too.
+constexpr int64_t kPartOfCache = 2;
+constexpr int64_t kBlockEighths = 5;
 constexpr int64_t kBlockRows[] = {64, 32, 16, 8};
 /// Fewer rows share too little of the columns that they read.
 constexpr int64_t kFewestRows = 16;
@@ -42,17 +36,17 @@ struct Chain {
   RowStages rows;
   std::vector<StageId> products;
   int64_t block = 0;  // rows
-  double saved = 0;   // seconds
+  double saved = 0;   // cycles
 };
 
 int64_t times(int64_t a, int64_t b) { return a != 0 && b > kMostBytes / a ? kMostBytes : a * b; }
 
-/// Writing so many bytes and reading them, beyond what a cache would take.
-double spared(int64_t bytes) {
-  const double each = bytes > kNearBytes    ? kPerByteInMemory
-                      : bytes > kCacheBytes ? kPerByteNear
-                                            : kPerByteInCache;
-  return 2 * static_cast<double>(bytes) * (each - kPerByteInCache);
+/// Cycles to write so many bytes and read them, where that many stay meanwhile: in L2 up to `near`.
+double passing(int64_t bytes, int64_t staying, int64_t near, const Machine& machine) {
+  const double rate = staying <= near                              ? machine.passed_in_l2
+                      : staying <= machine.l3_bytes / kPartOfCache ? machine.passed_in_l3
+                                                                   : machine.passed_in_memory;
+  return 2 * static_cast<double>(bytes) / rate;
 }
 
 class Chains {
@@ -177,15 +171,22 @@ class Chains {
       if (numbers.panels == 0) return false;
       columns += times(numbers.panels, size_of(graph_[id].types[0]));
     }
+    const Machine& machine = chooser_.machine;
+    const int64_t all = times(times(batch, *rows), passed);
+    const double apart = passing(all, all, machine.l2_bytes / kPartOfCache, machine);
     for (const int64_t block : kBlockRows) {
       const int64_t blocks = times(batch, (*rows + block - 1) / block);
-      if (times(block, held) > kBlockBytes || blocks < kFewestBlocks) continue;
+      if (blocks < kFewestBlocks) continue;
+      const double read =
+          static_cast<double>(times(blocks, columns)) / machine.passed_beside_products;
+      const double saved =
+          apart - read -
+          passing(all, times(block, held), machine.l2_bytes * kBlockEighths / 8, machine);
+      if (chain.block != 0 && saved <= chain.saved) continue;
       chain.block = block;
-      chain.saved = spared(times(times(batch, *rows), passed)) -
-                    static_cast<double>(times(blocks, columns)) * kPerByteOfColumns;
-      return true;
+      chain.saved = saved;
     }
-    return false;
+    return chain.block != 0;
   }
 
   /// Whether a product of the chain reads the stage.
@@ -286,7 +287,8 @@ double saved_by_product_chain(const language::Kernel& kernel, const Target& targ
   const Chooser chooser{graph, options, machine_of(target.arch), target.arch};
   const std::vector<Chain> found = Chains(chooser).find();
   if (found.size() != 1 || found[0].products.size() != count_products(graph)) return 0;
-  return found[0].saved;
+  constexpr double kClock = 4e9;  // about that of the machines of the table
+  return found[0].saved / kClock;
 }
 
 }  // namespace kiln::autoschedule

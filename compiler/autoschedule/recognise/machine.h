@@ -34,6 +34,12 @@ struct Machine {
   double from_l3 = 12;
   double from_memory = 5;
   double from_memory_of_all = 8;
+  // And two cores of what they write and read again, by where it stays meanwhile, and of what comes
+  // while they add products of something else.
+  double passed_in_l2 = 20;
+  double passed_in_l3 = 10;
+  double passed_in_memory = 6.25;
+  double passed_beside_products = 37.5;
   // Cycles for which the end of an iteration holds up a loop that computes, and a line from L2.
   double loop_cycles = 1.5;
   double held_cycles = 0.6;
