@@ -121,8 +121,8 @@ TEST(ProductCost, SetsTilesForWhatIsLeftOver) {
         .panels = Panels::AllInAdvance, .tile = {32, 32}, .columns_first = columns_first};
     return product_cycles(unit_product_of(1600, 64, columns, machine), plan, machine).core;
   };
-  EXPECT_GT(core(104, false), core(104, true) + 48 * kSettingCycles);
-  EXPECT_LT(core(112, false), core(104, false) - 45 * kSettingCycles);
+  EXPECT_GT(core(104, false), core(104, true) + 48 * UnitCycles{}.setting);
+  EXPECT_LT(core(112, false), core(104, false) - 45 * UnitCycles{}.setting);
 }
 
 TEST(ProductCost, CountsWhatCoresLeaveToOneOfThem) {

@@ -16,8 +16,6 @@ namespace {
 
 // Of a step beside its sums, in parts of what an element costs that is spread: the filters of it.
 constexpr double kStepOfSpread = 0.85;
-// Of the start and the end of a tile, as of a product's (tile_cost.cc).
-constexpr double kTileCycles = 30;
 // Of a square of filters that is transposed in registers: its rows fill half of them.
 constexpr int64_t kMostLanes = 16;
 // Vectors of channels: each element that is broadcast serves two multiply-adds, one for each port.
@@ -43,7 +41,7 @@ double one_tile(const Convolution& convolution, int64_t columns, int64_t vectors
   const double step = std::max(sums / size.multiply_adds, size.latency) +
                       (kStepOfSpread + spread) * machine.spread_cycles;
   const double transposed = sums * static_cast<double>(size.register_lanes) * machine.turned_cycles;
-  return static_cast<double>(size.steps) * step + kTileCycles + transposed;
+  return static_cast<double>(size.steps) * step + machine.tile_cycles + transposed;
 }
 
 /// About how many cycles a line takes in tiles of so many columns.

@@ -12,18 +12,6 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Cycles, measured on Zen 4 with 784 steps and tiles from 2 x 5 to 5 x 5: of a step of the loop, of
-// a tile, of the horizontal reduction of a sum, of a vector of columns that comes from L2, and of
-// an element of the columns that is transposed.
-constexpr double kLoopCycles = 1.5;
-constexpr double kTileCycles = 30;
-constexpr double kSumCycles = 8;
-constexpr double kFarCycles = 0.4;
-constexpr double kTransposeCycles = 1.5;
-// Of a vector of a row that comes from memory, over how many rows are read side by side:
-// prefetchers follow each (349 us with 4 rows of a tile, 299 with 8, where the caches have all in
-// 155 and 164).
-constexpr double kStreamCycles = 30;
 constexpr int64_t kMostRows = 8;
 constexpr int64_t kMostColumns = 10;
 
@@ -32,9 +20,9 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, doub
   const auto sums = static_cast<double>(rows * columns);
   const double busy = std::max(
       {sums / size.multiply_adds, size.latency, static_cast<double>(rows + columns) / size.loads});
-  const double step = busy + kLoopCycles + fetch * static_cast<double>(columns);
+  const double step = busy + size.dots.loop + fetch * static_cast<double>(columns);
   const int64_t steps = (size.steps + size.register_lanes - 1) / size.register_lanes;
-  return static_cast<double>(steps) * step + kTileCycles + kSumCycles * sums;
+  return static_cast<double>(steps) * step + size.tile_cycles + size.dots.sum * sums;
 }
 
 /// What rows that the caches do not hold add.
@@ -42,14 +30,14 @@ double stream_cycles(const ContractionSize& size, int64_t rows) {
   const int64_t elements = size.rows * size.steps;
   if (elements <= size.l2_elements) return 0;
   const double lines = static_cast<double>(elements) / static_cast<double>(size.register_lanes);
-  return lines * kStreamCycles / static_cast<double>(rows);
+  return lines * size.dots.streamed / static_cast<double>(rows);
 }
 
 }  // namespace
 
 double dot_cycles(const ContractionSize& size, const DotShape& tile) {
   const bool is_near = tile.columns * size.steps <= size.l1_elements * 3 / 4;
-  const double fetch = is_near ? 0 : kFarCycles;
+  const double fetch = is_near ? 0 : size.dots.far_vector;
   const auto across = [&](int64_t rows) {
     return static_cast<double>(size.columns / tile.columns) *
                one_tile(size, rows, tile.columns, fetch) +
@@ -83,7 +71,7 @@ bool gains_by_dots(ContractionSize size) {
   size.few_tasks = false;
   const double copy = static_cast<double>(size.columns) * static_cast<double>(size.steps);
   const TileShape outer = best_tile(size);
-  return dot_cycles(size, best_dots(size)) + copy * kTransposeCycles <
+  return dot_cycles(size, best_dots(size)) + copy * size.dots.transposed <
          tile_cycles(size, outer) + stream_cycles(size, outer.rows);
 }
 

@@ -103,7 +103,7 @@ double core_of(const TiledProduct& tiled, const Machine& machine) {
   if (tiled.product.unit) {
     const UnitSteps& steps = *tiled.product.unit;
     return tiled.batch * (unit_product_cycles(size.rows, size.columns, tiled.plan.tile, steps) +
-                          kSettingCycles * settings_of(tiled));
+                          steps.cycles.setting * settings_of(tiled));
   }
   const double full = std::floor(tiled.columns / tiled.tile_columns);
   const int64_t rest = size.columns % tiled.plan.tile.lanes;

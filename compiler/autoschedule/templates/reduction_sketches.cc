@@ -112,9 +112,6 @@ bool gains_by_many_rows(const Chooser& chooser, StageId id) {
 /// for the one before; each tile of them is a loop over all rows. Cores have a tile each.
 int64_t lanes_down_columns(const Chooser& chooser, StageId id, AxisId axis, int64_t otherwise,
                            bool is_shared) {
-  // Of the start and the end of a loop, and of a vector that is set and stored there.
-  constexpr int64_t kTileCycles = 30;
-  constexpr int64_t kVectorCycles = 2;
   constexpr int64_t kMostRagged = 9;
   // Of a window or the like, of which nothing waits.
   constexpr int64_t kFewRows = 64;
@@ -137,7 +134,8 @@ int64_t lanes_down_columns(const Chooser& chooser, StageId id, AxisId axis, int6
     const double step =
         std::max({in_tile / machine.operations, machine.latency, in_tile / machine.loads}) +
         machine.loop_cycles;
-    const double tile = static_cast<double>(*rows) * step + kTileCycles + kVectorCycles * in_tile;
+    const double tile =
+        static_cast<double>(*rows) * step + machine.tile_cycles + machine.element_cycles * in_tile;
     const double all = static_cast<double>(tiles) * tile;
     if (all > least) continue;
     least = all;

@@ -17,9 +17,6 @@ namespace {
 
 // What a vector was on Sapphire Rapids: cycles of transfers are for a line of the cache.
 constexpr double kLineBytes = 64;
-// Of a tile: the end of its loop is not foreseen, its elements come and go.
-constexpr double kTileCycles = 30;
-constexpr double kElementCycles = 2;
 constexpr int64_t kMostVectors = 4;
 
 // Blocks a core that are shared.
@@ -64,6 +61,9 @@ ContractionSize size_on(const Machine& machine, int64_t register_lanes) {
           .cores = machine.cores > kFewCores ? machine.cores : 2,
           .block_tasks = kBlockTasks * machine.cores,
           .most_sums = machine.vectors.registers * 3 / 4,
+          .tile_cycles = machine.tile_cycles,
+          .element_cycles = machine.element_cycles,
+          .dots = machine.dots,
           .vector_part = static_cast<double>(machine.vectors.bytes) / kLineBytes};
 }
 
@@ -96,8 +96,8 @@ double tile_core_cycles(const ContractionSize& size, int64_t rows, int64_t colum
   const double turned = vectors * static_cast<double>(size.column_registers - 1);
   const double busy = std::max({(sums + turned) / size.multiply_adds, size.latency,
                                 loads_of_step(size, rows, vectors) / size.loads});
-  return static_cast<double>(size.steps) * (busy + size.loop_cycles) + kTileCycles +
-         kElementCycles * sums;
+  return static_cast<double>(size.steps) * (busy + size.loop_cycles) + size.tile_cycles +
+         size.element_cycles * sums;
 }
 
 double imbalance(int64_t tasks, int64_t cores) {

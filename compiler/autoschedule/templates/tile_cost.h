@@ -35,6 +35,9 @@ struct ContractionSize {
   int64_t term_registers = 0;    // for a product that another instruction adds
   int64_t most_sums = 24;        // registers of a tile; the others hold what is loaded ahead
   double loop_cycles = 1.5;      // of the end of an iteration
+  double tile_cycles = 30;       // and of a tile, and of each of its sums
+  double element_cycles = 2;
+  DotCycles dots = {};
   // Cycles of a step for a line of columns, from L2, and for an element of a row.
   double vector_cycles = 0.6;
   double vector_part = 1;         // of a line that a vector is

@@ -17,13 +17,7 @@ namespace {
 using analysis::kTileColumns;
 using analysis::kTileRows;
 
-// Of a tile: its sums are set to zero and stored, a row of a tile at a time.
-constexpr double kTileCycles = 16;
-constexpr double kStoredRowCycles = 0.9;
-// Where there are no tiles for what is left over of rows and columns, vectors take so long for a
-// group of steps; more where their sums have no registers, which load and store them.
-constexpr double kVectorCycles = 3;
-constexpr double kSpilledCycles = 9;
+// Of vectors, which take what tiles do not.
 constexpr int64_t kRegisters = 32;
 constexpr int64_t kMostRows = 4 * kTileRows;
 constexpr int64_t kMostColumns = 4 * kTileColumns;
@@ -35,16 +29,16 @@ double one_tile(int64_t rows, int64_t columns, const UnitSteps& steps) {
   if (!analysis::tiles_have_room(rows, columns, steps.groups)) {
     const int64_t vectors = ceil_div(columns, kTileColumns);
     const bool has_registers = (rows + 1) * vectors + 1 <= kRegisters;
-    return (has_registers ? kVectorCycles : kSpilledCycles) * times *
+    return (has_registers ? steps.cycles.vector : steps.cycles.spilled_vector) * times *
                static_cast<double>(steps.groups * vectors * (rows + 1)) +
-           kTileCycles;
+           steps.cycles.tile;
   }
   const auto column_tiles = static_cast<double>(ceil_div(columns, kTileColumns));
   const double loads = static_cast<double>(rows) + column_tiles * kTileRows;
   const double step = std::max(analysis::cycles_of_step(rows, columns), loads);
-  const double stored = kStoredRowCycles * static_cast<double>(rows) * column_tiles;
+  const double stored = steps.cycles.stored_row * static_cast<double>(rows) * column_tiles;
   const int64_t at_once = ceil_div(steps.groups, analysis::groups_at_once(steps.groups));
-  return step * times * static_cast<double>(at_once) + kTileCycles + stored;
+  return step * times * static_cast<double>(at_once) + steps.cycles.tile + stored;
 }
 
 }  // namespace
@@ -84,7 +78,7 @@ std::vector<TileShape> best_unit_tiles(int64_t rows, int64_t columns, const Unit
       double cycles = unit_product_cycles(rows, columns, tile, steps);
       // Tiles of rows outside, which is the most.
       if (other_settings(rows, columns, tile, steps).columns)
-        cycles += kSettingCycles * static_cast<double>(ceil_div(rows, tall));
+        cycles += steps.cycles.setting * static_cast<double>(ceil_div(rows, tall));
       shapes.emplace_back(cycles, tile);
     }
     if (wide == columns) break;

@@ -14,11 +14,12 @@ namespace kiln::autoschedule {
 namespace {
 
 constexpr int64_t kMany = int64_t{1} << 20;
-UnitSteps unit_steps_of(const StageGraph& graph, const Tiling& tiling, const Numbers& numbers) {
+
+UnitSteps unit_steps_of(const Chooser& chooser, const Tiling& tiling, const Numbers& numbers) {
   // Steps that are no whole group are left to vectors.
-  const int64_t steps = constant_extent(graph, tiling.group.axis).value_or(1);
+  const int64_t steps = constant_extent(chooser.graph, tiling.group.axis).value_or(1);
   const int64_t groups = std::max<int64_t>(steps / tiling.group.products, 1);
-  return {groups, std::max<int64_t>(numbers.size.steps / groups, 1)};
+  return {groups, std::max<int64_t>(numbers.size.steps / groups, 1), chooser.machine.unit};
 }
 
 /// Products of the batch that share a factor, whose batch is `axes`.
@@ -73,7 +74,7 @@ std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& til
                                        const Numbers& numbers, Product product, bool may_copy_all,
                                        bool parallel) {
   const StageGraph& graph = chooser.graph;
-  const UnitSteps steps = unit_steps_of(graph, tiling, numbers);
+  const UnitSteps steps = unit_steps_of(chooser, tiling, numbers);
   product.unit = steps;
   PlanLimits limits{.must_copy_rows = tiling.group.copies_rows};
   const auto cheapest = [&](Panels panels) {
