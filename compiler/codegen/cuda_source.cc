@@ -71,8 +71,10 @@ class Function {
     MatrixBuffers matrices = matrix_buffers(nest_.body, nest_.axes);
     sums_ = std::move(matrices.sums);
     chains_ = matrix_chains(nest_.body, nest_.axes);
-    line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds_of(nest_, !sums_.empty()), name,
-         parameters);
+    TurnLoops turns = turn_loops(nest_.body);
+    written_twice_ = std::move(turns.written_twice);
+    line("extern \"C\" __global__ void {}{}({}) {{",
+         launch_bounds_of(nest_, !sums_.empty(), !turns.all.empty()), name, parameters);
     ++depth_;
     if (order_.is_after_checks) line("if (kiln_is_stopped()) return;");
     for (const For* axis : nest_.axes) {
@@ -311,7 +313,7 @@ class Function {
     const bool is_unrolled = loop.loop_kind == LoopKind::Unrolled;
     if (is_unrolled || (chooses_among(loop, sums_) && as_const_int(loop.extent)))
       line("#pragma unroll");
-    if (is_written_twice(loop)) line("#pragma unroll 2");
+    if (written_twice_.contains(&loop)) line("#pragma unroll 2");
     // Between barriers there is enough to do without a second iteration.
     if (!is_unrolled && !sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
     const std::string& var = names_[loop.var];
@@ -536,8 +538,9 @@ class Function {
   std::vector<const Node*> statements_;
   const Node* current_ = nullptr;
   size_t depth_ = 0;
-  BufferSet vectors_;              // moved at once
-  BufferSet sums_;                 // of products of matrices
+  BufferSet vectors_;  // moved at once
+  BufferSet sums_;     // of products of matrices
+  LoopSet written_twice_;
   std::vector<ChainLink> chains_;  // in the order of the code
   size_t next_link_ = 0;
   std::string chain_;                    // around a product; empty where it adds to the whole

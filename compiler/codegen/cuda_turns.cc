@@ -5,11 +5,12 @@
 //
 // A loop is written so where its sums take half of all registers for 256 threads anyway: smaller
 // ones have more blocks at once with fewer registers. What is fetched one by one has too many
-// addresses for two iterations.
+// addresses for two iterations, and half of the registers all the same.
 #include "compiler/codegen/cuda_turns.h"
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -83,40 +84,44 @@ class Turns : public Visitor {
 
 class FindsTurns : public Visitor {
  public:
-  bool found = false;
+  TurnLoops found;
 
  private:
   using Visitor::visit;
   void visit(const For& loop) override {
-    found = found || is_written_twice(loop);
-    if (!found) Visitor::visit(loop);
+    look_at(loop);
+    Visitor::visit(loop);
+  }
+  void look_at(const For& loop) {
+    constexpr int64_t kLeast = 4;
+    const std::optional<int64_t> extent = as_const_int(loop.extent);
+    if (loop.loop_kind != LoopKind::Serial || !extent || *extent < kLeast) return;
+    if (!waits_in(loop.body).for_block) return;
+    const Turns turns(loop);
+    if (!turns.takes_turns || turns.has_background) return;
+    if (turns.updates < kLeastUpdates || turns.updates > kMostUpdates) return;
+    found.all.insert(&loop);
+    if (turns.loads <= kFewLoads) found.written_twice.insert(&loop);
   }
 };
 
 }  // namespace
 
-bool is_written_twice(const For& loop) {
-  constexpr int64_t kLeast = 4;
-  const std::optional<int64_t> extent = as_const_int(loop.extent);
-  if (loop.loop_kind != LoopKind::Serial || !extent || *extent < kLeast) return false;
-  if (!waits_in(loop.body).for_block) return false;
-  const Turns turns(loop);
-  return turns.takes_turns && !turns.has_background && turns.loads <= kFewLoads &&
-         turns.updates >= kLeastUpdates && turns.updates <= kMostUpdates;
+TurnLoops turn_loops(const Stmt& body) {
+  FindsTurns walk;
+  walk(body);
+  return std::move(walk.found);
 }
 
 /// ptxas gives a thread no more registers than a block has room for: of its own size, where that is
 /// known, or of any that the device allows. Else a launch may fail for want of them. Where it holds
-/// sums of matrices they are not for more blocks: spilled registers would cost more. Where
-/// iterations are written twice they are for two blocks of 256 threads, which wait in turns.
-std::string launch_bounds_of(const LaunchNest& nest, bool has_matrices) {
+/// sums of matrices they are not for more blocks: spilled registers would cost more. Where two
+/// memories take turns they are for two blocks of 256 threads, which wait in turns.
+std::string launch_bounds_of(const LaunchNest& nest, bool has_matrices, bool has_turns) {
   const int64_t threads = most_threads(nest);
   std::string blocks = has_matrices ? ", 1" : "";
-  if (!has_matrices && threads <= kThreadsOfHalf) {
-    FindsTurns finds;
-    finds(nest.body);
-    if (finds.found) blocks = fmt::format(", {}", 2 * kThreadsOfHalf / threads);
-  }
+  if (has_turns && !has_matrices && threads <= kThreadsOfHalf)
+    blocks = fmt::format(", {}", 2 * kThreadsOfHalf / threads);
   return fmt::format("__launch_bounds__({}{}) ", threads, blocks);
 }
 

@@ -249,10 +249,12 @@ TEST(BlockTiles, HaveTwoIterationsWrittenOut) {
 
 // What is fetched one by one has too many addresses; smaller tiles have fewer registers.
 TEST(BlockTiles, OfOddRowsAndOfFewHaveOneIteration) {
-  for (const std::string& code : {code_of(4095), code_of(1024)}) {
-    EXPECT_EQ(count_in(code, "#pragma unroll 2\n"), 0U) << code;
-    EXPECT_EQ(count_in(code, "__launch_bounds__(256) "), 1U);
-  }
+  const std::string odd = code_of(4095);
+  EXPECT_EQ(count_in(odd, "#pragma unroll 2\n"), 0U) << odd;
+  EXPECT_EQ(count_in(odd, "__launch_bounds__(256, 2) "), 1U) << odd;
+  const std::string few = code_of(1024);
+  EXPECT_EQ(count_in(few, "#pragma unroll 2\n"), 0U) << few;
+  EXPECT_EQ(count_in(few, "__launch_bounds__(256) "), 1U) << few;
 }
 
 // The sums are added in the order of the definition.
