@@ -17,6 +17,7 @@
 #include "compiler/codegen/cuda_divisions.h"
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/codegen/cuda_launch.h"
+#include "compiler/codegen/cuda_parameters.h"
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_turns.h"
 #include "compiler/codegen/cuda_uses.h"
@@ -67,7 +68,8 @@ class Function {
 
   std::string operator()(const std::string& name) {
     // Names are given in the order in which a person reads them: parameters first.
-    const std::string parameters = parameter_list();
+    const std::string parameters =
+        cuda_parameters(kernel_, nest_.body, around_, names_, size_type());
     MatrixBuffers matrices = matrix_buffers(nest_.body, nest_.axes);
     sums_ = std::move(matrices.sums);
     chains_ = matrix_chains(nest_.body, nest_.axes);
@@ -95,31 +97,6 @@ class Function {
   std::vector<const Node*> statements() { return std::move(statements_); }
 
  private:
-  std::string parameter_list() {
-    std::string text;
-    for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
-      const BufferRef& buffer = kernel_.parameters[i];
-      text += fmt::format("{}{}* {}, ", kernel_.is_output[i] ? "" : "const ",
-                          cuda_type(buffer->type), names_[buffer]);
-    }
-    for (const VarRef& size : kernel_.sizes)
-      text += fmt::format("{} {}, ", size_type(), names_[size]);
-    for (const VarRef& stride : kernel_.strides) {
-      text += fmt::format("long long {}, ", names_[stride]);
-    }
-    // Strides are passed to compact kernels too: the runtime calls all variants alike.
-    if (kernel_.strides.empty()) {
-      for (const BufferRef& buffer : kernel_.parameters) {
-        for (size_t d = 0; d < buffer->shape.size(); ++d)
-          text += "long long, ";
-      }
-    }
-    text += "unsigned char* workspace, KilnFault* fault";
-    for (const For* loop : around_)
-      text += fmt::format(", {} {}", size_type(), names_[loop->var]);
-    return text;
-  }
-
   void declare_divisions() {
     for (const KnownValue& value : repeated_divisions(nest_)) {
       const std::string quotient = text(value.expr);

@@ -68,6 +68,25 @@ TEST(CudaSource, ALaunchForEachNestAndAWorkspaceBetween) {
   expect_source("cuda_two_stages.cu", kTwoStages);
 }
 
+/// Which nobody else changes meanwhile, unless threads hand something on in them.
+TEST(CudaSource, RestrictsPointersOfWhatALaunchOnlyReadsOrOnlyWrites) {
+  const std::string text = cuda_text(lowered(R"(fn f(A: float32[32], S: float32[32], C: float32[32],
+                                                       H: int32[32]) {
+    for b in 0..1 bind(blockIdx.x) { for t in 0..32 bind(threadIdx.x) { S[t] = A[t] } }
+    for b in 0..32 bind(blockIdx.x) { C[b] = S[31 - b]  atomic add: H[0] = 1 }
+    for b in 0..1 bind(blockIdx.x) { for t in 0..32 bind(threadIdx.x) {
+      S[t] = A[t]
+      C[t] = S[31 - t] } } })"),
+                                     nullptr);
+  const auto has = [&](const std::string& parameters) {
+    EXPECT_NE(text.find(parameters), std::string::npos) << parameters << "\n" << text;
+  };
+  has("compact_0(const float* __restrict__ A, float* __restrict__ S, ");
+  has("compact_1(const float* __restrict__ A, float* __restrict__ S, float* __restrict__ C, int* "
+      "H, ");
+  has("compact_2(const float* __restrict__ A, float* S, float* __restrict__ C, ");
+}
+
 TEST(CudaSource, LaunchesThatTheHostRepeatsAreGivenTheStep) {
   const ir::Kernel kernel = lowered(R"(fn f(S: float32[m, n], R: float32[m, n]) {
     for b in 0..n bind(blockIdx.x) { S[0, b] = 1.0 }

@@ -126,8 +126,8 @@ TEST(GpuTrouble, NamesThatCHasForOtherThings) {
     float[i] = NULL[i] + int[i] })";
   expect_right(text, {{5}});
   const std::string code = codegen::cuda_text(gpu_loops(kernel_of(text)), nullptr);
-  EXPECT_EQ(code.find("float* int,"), std::string::npos) << code;
-  EXPECT_EQ(code.find("float* NULL,"), std::string::npos) << code;
+  EXPECT_EQ(code.find("__restrict__ int,"), std::string::npos) << code;
+  EXPECT_EQ(code.find("__restrict__ NULL,"), std::string::npos) << code;
 }
 
 }  // namespace

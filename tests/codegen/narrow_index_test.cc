@@ -117,7 +117,8 @@ TEST(NarrowVariant, ComesFirstAndLeavesTheRestToAnyStrides) {
   const ir::Kernel compact = lowered(kAdd);
   const ir::Kernel strided = lowered(kAdd, Layout::Strided);
   const std::string both = cuda_text(compact, &strided);
-  EXPECT_NE(both.find("kiln_narrow_0(const float* A, float* C, int m, int n, long long,"),
+  EXPECT_NE(both.find("kiln_narrow_0(const float* __restrict__ A, float* __restrict__ C, int m, "
+                      "int n, long long,"),
             std::string::npos)
       << both;
   EXPECT_NE(both.find("const int blockIdx_x = blockIdx.x;"), std::string::npos) << both;

@@ -89,7 +89,7 @@ __device__ inline float kiln_max<float>(float a, float b) {
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(64) kiln_narrow_0(const kiln_float16* A, const kiln_bfloat16* B, kiln_float16* C, int n, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
+extern "C" __global__ void __launch_bounds__(64) kiln_narrow_0(const kiln_float16* __restrict__ A, const kiln_bfloat16* __restrict__ B, kiln_float16* __restrict__ C, int n, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
   const int blockIdx_x = blockIdx.x;
   const int threadIdx_x = threadIdx.x;
   if (blockIdx_x * 64 + threadIdx_x < n) {
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(64) kiln_narrow_0(const kiln_float1
   }
 }
 
-extern "C" __global__ void __launch_bounds__(64) kiln_compact_0(const kiln_float16* A, const kiln_bfloat16* B, kiln_float16* C, long long n, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
+extern "C" __global__ void __launch_bounds__(64) kiln_compact_0(const kiln_float16* __restrict__ A, const kiln_bfloat16* __restrict__ B, kiln_float16* __restrict__ C, long long n, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
   const long long blockIdx_x = blockIdx.x;
   const long long threadIdx_x = threadIdx.x;
   if (blockIdx_x * 64 + threadIdx_x < n) {

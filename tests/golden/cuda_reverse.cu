@@ -5,7 +5,7 @@ struct KilnFault {
   long long extent;
 };
 
-extern "C" __global__ void __launch_bounds__(32) kiln_narrow_0(const float* A, float* C, int n, long long, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
+extern "C" __global__ void __launch_bounds__(32) kiln_narrow_0(const float* __restrict__ A, float* __restrict__ C, int n, long long, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
   const int blockIdx_x = blockIdx.x;
   const int threadIdx_x = threadIdx.x;
   __shared__ float s[32];
@@ -14,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(32) kiln_narrow_0(const float* A, f
   C[blockIdx_x * 32 + threadIdx_x] = s[31 - threadIdx_x];
 }
 
-extern "C" __global__ void __launch_bounds__(32) kiln_compact_0(const float* A, float* C, long long n, long long, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
+extern "C" __global__ void __launch_bounds__(32) kiln_compact_0(const float* __restrict__ A, float* __restrict__ C, long long n, long long, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
   const long long blockIdx_x = blockIdx.x;
   const long long threadIdx_x = threadIdx.x;
   __shared__ float s[32];

@@ -5,7 +5,7 @@ struct KilnFault {
   long long extent;
 };
 
-extern "C" __global__ void __launch_bounds__(256) kiln_narrow_0(const float* X, float* s_scan, int m, int n, long long, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
+extern "C" __global__ void __launch_bounds__(256) kiln_narrow_0(const float* __restrict__ X, float* s_scan, int m, int n, long long, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
   const int blockIdx_x = blockIdx.x;
   const int threadIdx_x = threadIdx.x;
   if (blockIdx_x * 256 + threadIdx_x < n) {
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(256) kiln_narrow_0(const float* X, 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) kiln_compact_0(const float* X, float* s_scan, long long m, long long n, long long, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
+extern "C" __global__ void __launch_bounds__(256) kiln_compact_0(const float* __restrict__ X, float* s_scan, long long m, long long n, long long, long long, long long, long long, unsigned char* workspace, KilnFault* fault) {
   const long long blockIdx_x = blockIdx.x;
   const long long threadIdx_x = threadIdx.x;
   if (blockIdx_x * 256 + threadIdx_x < n) {

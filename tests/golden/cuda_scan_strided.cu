@@ -5,7 +5,7 @@ struct KilnFault {
   long long extent;
 };
 
-extern "C" __global__ void __launch_bounds__(256) kiln_compact_0(const float* X, float* s_scan, long long m, long long n, long long X_stride0, long long X_stride1, long long s_scan_stride0, long long s_scan_stride1, unsigned char* workspace, KilnFault* fault) {
+extern "C" __global__ void __launch_bounds__(256) kiln_compact_0(const float* __restrict__ X, float* s_scan, long long m, long long n, long long X_stride0, long long X_stride1, long long s_scan_stride0, long long s_scan_stride1, unsigned char* workspace, KilnFault* fault) {
   const long long blockIdx_x = blockIdx.x;
   const long long threadIdx_x = threadIdx.x;
   if (blockIdx_x * 256 + threadIdx_x < n) {
