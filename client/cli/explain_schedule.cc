@@ -33,22 +33,25 @@ std::string largest_of(const PredictedSchedule& schedule) {
   return largest == nullptr ? "" : largest->name;
 }
 
-/// The terms of all rows, each once: code of tiles has others than loops.
-std::vector<std::string> terms_of(const std::vector<Row>& rows) {
-  std::vector<std::string> names;
+/// The terms of all rows, each once: code of tiles has others than loops. Those on top come last.
+std::vector<PredictedTerm> terms_of(const std::vector<Row>& rows) {
+  std::vector<PredictedTerm> terms;
   for (const Row& row : rows)
     for (const PredictedTerm& term : row.schedule.terms)
-      if (std::ranges::find(names, term.name) == names.end()) names.push_back(term.name);
-  return names;
+      if (std::ranges::find(terms, term.name, &PredictedTerm::name) == terms.end())
+        terms.push_back(term);
+  std::ranges::stable_partition(terms, [](const PredictedTerm& term) { return !term.on_top; });
+  return terms;
 }
 
 std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
   const bool is_measured = rows.front().measured.has_value();
-  const std::vector<std::string> terms = terms_of(rows);
+  const std::vector<PredictedTerm> terms = terms_of(rows);
   std::vector<std::string> head{"SCHEDULE", "PREDICTED"};
   if (is_measured) head.insert(head.end(), {"MEASURED", "RATIO"});
   head.emplace_back("BOUND BY");
-  for (std::string name : terms) {
+  for (const PredictedTerm& term : terms) {
+    std::string name = (term.on_top ? "+ " : "") + term.name;
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
     head.push_back(std::move(name));
   }
@@ -60,9 +63,8 @@ std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
       line.push_back(fmt::format("{:.2f}", *row.measured / row.schedule.seconds));
     }
     line.push_back(largest_of(row.schedule));
-    for (const std::string& name : terms) {
-      const auto term =
-          std::ranges::find(row.schedule.terms, name, [](const auto& each) { return each.name; });
+    for (const PredictedTerm& each : terms) {
+      const auto term = std::ranges::find(row.schedule.terms, each.name, &PredictedTerm::name);
       line.push_back(term == row.schedule.terms.end() ? "" : time_text(term->seconds));
     }
     table.push_back(std::move(line));
@@ -101,7 +103,7 @@ void print(const Predictions& predictions, const std::vector<Row>& rows, std::si
   std::cout << "machine: " << predictions.machine << "\n";
   std::cout << "around it: " << predictions.surroundings << "\n\n";
   std::cout << table(table_of(rows));
-  std::cout << "\nthe first is taken; a run takes its largest term, and the last one on top\n";
+  std::cout << "\nthe first is taken; a run takes its largest term, and those with a + on top\n";
   if (rows.size() < all) {
     std::cout << fmt::format("{} more are predicted to take longer: --top {}\n", all - rows.size(),
                              all);

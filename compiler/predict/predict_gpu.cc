@@ -171,10 +171,14 @@ Prediction predict_gpu(const ir::Kernel& kernel, std::span<const int64_t> sizes,
                              {"shared", sums.shared},
                              {"L2", sums.l2},
                              {"memory", sums.memory},
-                             {"launch by launch", sums.all},
                              {"launches", sums.launches, true}};
   if (!facts.empty() || sums.tensor_cores > 0)
     terms.insert(terms.begin() + 1, {"tensor cores", sums.tensor_cores});
+  // Launches that are bound by other terms than the one that takes the most of all together.
+  const double largest = std::ranges::max(terms, {}, [](const Term& term) {
+                           return term.on_top ? 0 : term.cycles;
+                         }).cycles;
+  terms.push_back({"launch by launch", std::max(sums.all - largest, 0.0), true});
   return prediction_of(std::move(terms), machine.gigahertz);
 }
 

@@ -29,16 +29,10 @@ std::string with_reading(const std::string& report, const predict::Prediction& p
                          const std::string& arch) {
   nlohmann::json json = nlohmann::json::parse(report);
   nlohmann::json terms = nlohmann::json::object();
-  // Of several launches it is what takes the most of them together.
-  const predict::Term* largest = nullptr;
-  for (const predict::Term& term : prediction.terms) {
-    if (term.cycles <= 0 || term.name == "launch by launch") continue;
-    terms[std::string(term.name)] = prediction.in_seconds(term.cycles);
-    const bool is_more = largest == nullptr || term.cycles > largest->cycles;
-    if (!term.on_top && is_more) largest = &term;
-  }
+  for (const predict::Term& term : prediction.terms)
+    if (term.cycles > 0) terms[std::string(term.name)] = prediction.in_seconds(term.cycles);
   json["predicted"] = {{"seconds", prediction.seconds()},
-                       {"largest", largest == nullptr ? prediction.largest().name : largest->name},
+                       {"largest", prediction.largest().name},
                        {"terms", std::move(terms)},
                        {"gpu", autoschedule::gpu_machine(arch).name},
                        {"measured", false}};

@@ -70,6 +70,28 @@ TEST(PredictGpu, EachLaunchOfALoopOfTheHostIsCounted) {
   EXPECT_GT(prediction.seconds(), 20e-6);
 }
 
+/// What the launches take that are bound by another term than the whole comes on top of it.
+TEST(PredictGpu, LaunchesWithTermsOfTheirOwnAreBoundByOneOfThem) {
+  const std::string products = R"(
+    for b in 0..1056 bind(blockIdx.x) { for t in 0..128 bind(threadIdx.x) {
+      allocate s: float32[1] scope(local) {
+        for k in 0..1000 { s[0] = s[0] + A[0]*A[0] }
+        C[b*128 + t] = s[0] } } })";
+  const std::string conflicts = R"(
+    for b in 0..132 bind(blockIdx.x) { allocate s: float32[1056] scope(shared) {
+      for t in 0..32 bind(threadIdx.x) { for k in 0..100 { s[t*32] = 1.0 } } } })";
+  const auto predicted = [](const std::string& body) {
+    return predicted_on_gpu("A: float32[1], C: float32[135168]", body.c_str());
+  };
+  const Prediction first = predicted(products);
+  const Prediction second = predicted(conflicts);
+  const Prediction both = predicted(products + conflicts);
+  EXPECT_EQ(term_of_gpu(first, "launch by launch"), 0);
+  EXPECT_NE(first.largest().name, second.largest().name);
+  EXPECT_EQ(both.largest().name, first.largest().name);
+  EXPECT_NEAR(both.cycles, first.cycles + second.cycles, 1e-6 * both.cycles);
+}
+
 TEST(PredictGpu, NeighboursAreOneAccess) {
   const Prediction prediction = predicted_on_gpu("C: float32[540672]", R"(
     for b in 0..132 bind(blockIdx.x) { allocate s: float32[1024] scope(shared) {

@@ -320,6 +320,7 @@ TEST_F(Examples, ScheduleExplainHasEachCandidateWithItsBottlenecks) {
   EXPECT_EQ(text.substr(0, 9), "machine: ") << text;
   EXPECT_NE(text.find("\nSCHEDULE "), std::string::npos) << text;
   EXPECT_NE(text.find(" BOUND BY "), std::string::npos) << text;
+  EXPECT_NE(text.find(" + THREADS"), std::string::npos) << text;
   EXPECT_NE(text.find("\nC: outer products("), std::string::npos) << text;
   EXPECT_NE(text.find(" more are predicted to take longer: --top "), std::string::npos) << text;
   EXPECT_EQ(text.find("MEASURED"), std::string::npos) << text;
