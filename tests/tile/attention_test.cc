@@ -207,6 +207,7 @@ void expect_attention(const std::string& text, const std::vector<int64_t>& sizes
         extents.push_back(extent.at(sizes));
       if (!parameter.is_output) inputs.push_back(drawn_tensor(parameter.type, extents, random));
     }
+    expect_disjoint_blocks(program);
     const std::vector<HostTensor> actual = tile::interpret(program, sizes, inputs);
     const std::vector<HostTensor> expected =
         language::evaluate(definition, kernel.names, sizes, inputs);

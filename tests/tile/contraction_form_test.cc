@@ -104,6 +104,8 @@ size_t expect_forms(const language::Kernel& kernel, std::string_view arch,
     }
     if (condition_of(sequence).evaluate(sizes) == 0) continue;
     SCOPED_TRACE(tile::print(sequence));
+    for (const tile::Sequence::Step& each : sequence.steps)
+      expect_disjoint_blocks(each.program);
     const std::vector<HostTensor> actual = tile::interpret(sequence, sizes, inputs);
     EXPECT_EQ(actual.size(), 1u);
     EXPECT_TRUE(actual[0].bytes == expected[0].bytes);

@@ -19,6 +19,7 @@
 #include "compiler/tile/text.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
+#include "tests/tile/block_axes.h"
 
 namespace kiln::testing {
 
@@ -39,6 +40,7 @@ inline void expect_definition(const tile::Program& program, const language::Kern
                               const std::vector<int64_t>& sizes,
                               const std::vector<HostTensor>& inputs) {
   EXPECT_EQ(tile::parse(tile::print(program)), program);
+  expect_disjoint_blocks(program);
   const std::vector<HostTensor> actual = tile::interpret(program, sizes, inputs);
   const std::vector<HostTensor> expected =
       language::evaluate(kernel.definition, kernel.names, sizes, inputs);
