@@ -66,21 +66,22 @@ def test_a_layer_norm_reads_its_row_once(daemon):
 
 
 # Rows of several axes: X is read once, 128 bits at a time, also where a line of the last axis is no multiple of them.
-@pytest.mark.parametrize(("norm", "shape", "affine", "vectors"), [
-    (lambda x, g, b: topi.nn.group_norm(x, g, b, 32, 1, (2, 3)), (64, 256, 56, 56), (256,), 13),
-    (lambda x, g, b: topi.nn.group_norm(x, g, b, 32, 1, (2, 3)), (32, 320, 32, 32), (320,), 10),
-    (lambda x, g, b: topi.nn.instance_norm(x, g, b, (2, 3)), (64, 256, 56, 56), (256,), 13),
-    (lambda x, g, b: topi.nn.layer_norm(x, g, b, (1, 2)), (256, 64, 56), (64, 56), 14),
-    (lambda x, g, b: topi.nn.layer_norm(x, g, b, (1, 2, 3)), (256, 16, 14, 14), (16, 14, 14), 13),
+@pytest.mark.parametrize(("norm", "shape", "affine", "vectors", "weights"), [
+    (lambda x, g, b: topi.nn.group_norm(x, g, b, 32, 1, (2, 3)), (64, 256, 56, 56), (256,), 13, 26),
+    (lambda x, g, b: topi.nn.group_norm(x, g, b, 32, 1, (2, 3)), (32, 320, 32, 32), (320,), 10, 20),
+    (lambda x, g, b: topi.nn.instance_norm(x, g, b, (2, 3)), (64, 256, 56, 56), (256,), 13, 2),
+    (lambda x, g, b: topi.nn.layer_norm(x, g, b, (1, 2)), (256, 64, 56), (64, 56), 14, 28),
+    (lambda x, g, b: topi.nn.layer_norm(x, g, b, (1, 2, 3)), (256, 16, 14, 14), (16, 14, 14), 13, 26),
 ], ids=["group", "group_320", "instance", "layer", "layer_of_odd_lines"])  # fmt: skip
-def test_a_norm_of_several_axes_reads_its_row_once_in_one_launch(daemon, norm, shape, affine, vectors):
+def test_a_norm_of_several_axes_reads_its_row_once_in_one_launch(daemon, norm, shape, affine, vectors, weights):
     x = te.placeholder(shape, name="X")
     gamma, beta = (te.placeholder(affine, name=name) for name in ("gamma", "beta"))
     code = _code(daemon, x, gamma, beta, norm(x, gamma, beta))
     wide = [opcode for opcode in code.opcodes if opcode.startswith("LDG") and ".128" in opcode]
-    # What scales a place lies beside that of the next one; of channels it is a number of each.
+    # What scales a place lies beside that of the next one; of channels it is a number of each, and where a row is of one
+    # channel, the same two for all of it.
     assert len(wide) == vectors * (1 if len(affine) == 1 else 3), code.kinds
-    assert code.kinds["LDG"] == 3 * vectors, code.kinds
+    assert code.kinds["LDG"] == vectors + weights, code.kinds
     assert code.widths("STG") == {16} and code.kinds["STG"] == vectors, code.kinds
     assert len(code.opcodes) < 18.5 * 4 * vectors, len(code.opcodes)
 
@@ -148,6 +149,15 @@ def test_a_long_running_sum_is_in_parts_that_move_128_bits(daemon, length):
     assert sums["LDG"]["16"] >= 8 and sums["STG"] == {"4": 2}, sums
     assert steps["LDG"]["16"] >= 4 and steps["STG"]["16"] >= 4, steps
     assert all(launch["spill_bytes"] == 0 for launch in launches)
+
+
+# One read and one write an element. Kernels of this kind have an instruction for each of an erf's terms.
+def test_a_gelu_moves_128_bits(daemon):
+    x = te.placeholder((10_000_000,), name="X")
+    code = _code(daemon, x, te.compute(x.shape, lambda i: 0.5 * x[i] * (1 + te.erf(x[i] * 0.5**0.5)), "Y"))
+    assert code.widths("LDG") == code.widths("STG") == {16}, code.kinds
+    assert code.kinds["LDG"] == code.kinds["STG"] == 1, code.kinds
+    assert code.kinds["BAR"] == code.kinds["LDS"] == 0 and len(code.opcodes) < 33 * 4, code.kinds
 
 
 # nan is passed on by the instruction itself.
