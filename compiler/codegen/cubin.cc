@@ -3,6 +3,7 @@
 // followed, so that a file of another form yields less, never a crash.
 #include "compiler/codegen/cubin.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@ namespace {
 constexpr uint8_t kFormatWithPayload = 4;  // EIFMT_SVAL
 constexpr uint8_t kRegisterCount = 0x2f;   // EIATTR_REGCOUNT: symbol, registers
 constexpr uint8_t kFrameSize = 0x11;       // EIATTR_FRAME_SIZE: symbol, bytes
+constexpr uint8_t kThreads = 0x10;         // EIATTR_REQNTID: of a block, along each axis
 constexpr int64_t kInstructionBytes = 16;  // of every GPU since Volta
 
 /// One walk over the file. Sections may come in any order, so attributes are read after all kernels
@@ -38,7 +40,10 @@ class Reader {
       }
     }
     for (const Elf64_Shdr& section : sections_) {
-      if (string_at(names_offset_, section.sh_name) == ".nv.info") read_attributes(section);
+      const std::string name = string_at(names_offset_, section.sh_name);
+      if (name == ".nv.info") read_attributes(section, nullptr);
+      for (CubinKernel& kernel : kernels_)
+        if (name == ".nv.info." + kernel.name) read_attributes(section, &kernel);
     }
     return std::move(kernels_);
   }
@@ -99,8 +104,9 @@ class Reader {
     return kernels_.back();
   }
 
-  /// Attributes of unknown kinds are stepped over: only those with a payload have a length.
-  void read_attributes(const Elf64_Shdr& section) {
+  /// Of all kernels, or of one. Attributes of unknown kinds are stepped over: only those with a
+  /// payload have a length.
+  void read_attributes(const Elf64_Shdr& section, CubinKernel* own) {
     uint64_t offset = section.sh_offset;
     const uint64_t end = offset + section.sh_size;
     while (offset + 4 <= end) {
@@ -110,9 +116,17 @@ class Reader {
       if (!format || !attribute || !length) return;
       offset += 4;
       if (*format != kFormatWithPayload) continue;
-      if (*length == 8) read_attribute(*attribute, offset);
+      if (own == nullptr && *length == 8) read_attribute(*attribute, offset);
+      if (own != nullptr && *attribute == kThreads && *length == 12) read_threads(offset, *own);
       offset += *length;
     }
+  }
+
+  void read_threads(uint64_t offset, CubinKernel& kernel) {
+    constexpr uint32_t kMost = 1024;  // a block has no more, whatever a damaged file says
+    kernel.threads = 1;
+    for (uint64_t axis = 0; axis < 3; ++axis)
+      kernel.threads *= std::min(at<uint32_t>(offset + 4 * axis).value_or(1), kMost);
   }
 
   void read_attribute(uint8_t attribute, uint64_t offset) {

@@ -13,6 +13,7 @@ struct CubinKernel {
   int registers = 0;         // a thread
   int64_t stack_bytes = 0;   // a thread; spilled registers are part of it
   int64_t shared_bytes = 0;  // a block, static
+  int64_t threads = 0;       // that a block must have; 0: it does not say
   int64_t instructions = 0;
   std::string_view code = {};  // of the cubin
 };

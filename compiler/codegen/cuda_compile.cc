@@ -15,8 +15,8 @@
 #include "compiler/codegen/cuda_source.h"
 #include "compiler/codegen/kernel_json.h"
 #include "compiler/codegen/narrow_index.h"
-#include "compiler/codegen/occupancy.h"
 #include "compiler/codegen/size_expr.h"
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/print.h"
 #include "runtime/core/error.h"
 
@@ -51,8 +51,8 @@ std::vector<CudaEntry> entries_of(const std::vector<Chosen>& chosen) {
 }
 
 /// What the threads of a block of known size leave of a multiprocessor to others.
-void add_occupancy(nlohmann::json& row, const CubinKernel& kernel, const Launch& launch,
-                   std::string_view arch) {
+void add_occupancy_of_launch(nlohmann::json& row, const CubinKernel& kernel, const Launch& launch,
+                             std::string_view arch) {
   const std::optional<int64_t> dynamic = constant_of(launch.shared_bytes);
   int64_t threads = 1;
   for (const SizeExpr& extent : launch.block) {
@@ -60,11 +60,7 @@ void add_occupancy(nlohmann::json& row, const CubinKernel& kernel, const Launch&
     if (!constant || !dynamic) return;
     threads *= *constant;
   }
-  row["threads"] = threads;
-  if (*dynamic > 0) row["dynamic_shared_bytes"] = *dynamic;
-  const Occupancy occupancy = occupancy_of(kernel, threads, *dynamic, ir::gpu_arch(arch));
-  row["occupancy_percent"] = occupancy.percent;
-  row["occupancy_bound"] = occupancy.bound;
+  add_occupancy(row, kernel, threads, *dynamic, arch);
 }
 
 nlohmann::json kernels_json(std::string_view cubin, const std::vector<Launch>& launches,
@@ -75,7 +71,7 @@ nlohmann::json kernels_json(std::string_view cubin, const std::vector<Launch>& l
     const auto found = std::ranges::find(kernels, launch.entry, &CubinKernel::name);
     if (found == kernels.end()) continue;
     nlohmann::json row = kernel_json(*found, arch);
-    add_occupancy(row, *found, launch, arch);
+    add_occupancy_of_launch(row, *found, launch, arch);
     result.push_back(std::move(row));
   }
   return result;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "compiler/codegen/main_loop.h"
+#include "compiler/codegen/occupancy.h"
 
 namespace kiln::codegen {
 namespace {
@@ -20,12 +21,23 @@ nlohmann::json main_loop_json(const MainLoop& loop) {
 }  // namespace
 
 nlohmann::json kernel_json(const CubinKernel& kernel, std::string_view arch) {
-  return {{"name", kernel.name},
-          {"registers", kernel.registers},
-          {"spill_bytes", kernel.stack_bytes},
-          {"shared_bytes", kernel.shared_bytes},
-          {"instructions", kernel.instructions},
-          {"main_loop", main_loop_json(main_loop_of(kernel.code, arch))}};
+  nlohmann::json json = {{"name", kernel.name},
+                         {"registers", kernel.registers},
+                         {"spill_bytes", kernel.stack_bytes},
+                         {"shared_bytes", kernel.shared_bytes},
+                         {"instructions", kernel.instructions},
+                         {"main_loop", main_loop_json(main_loop_of(kernel.code, arch))}};
+  if (kernel.threads > 0) add_occupancy(json, kernel, kernel.threads, 0, arch);
+  return json;
+}
+
+void add_occupancy(nlohmann::json& json, const CubinKernel& kernel, int64_t threads,
+                   int64_t dynamic_bytes, std::string_view arch) {
+  const Occupancy occupancy = occupancy_of(kernel, threads, dynamic_bytes, ir::gpu_arch(arch));
+  json["threads"] = threads;
+  if (dynamic_bytes > 0) json["dynamic_shared_bytes"] = dynamic_bytes;
+  json["occupancy_percent"] = occupancy.percent;
+  json["occupancy_bound"] = occupancy.bound;
 }
 
 }  // namespace kiln::codegen

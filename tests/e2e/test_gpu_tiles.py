@@ -37,6 +37,8 @@ def _tiles_of(kernel, most_spilled=0):
 def test_hopper_multiplies_by_whole_warpgroups(daemon, dtype, transposed):
     kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed))
     row = _tiles_of(kernel)
+    # Two warpgroups that multiply and one that copies; a block has all registers.
+    assert row["threads"] == 384 and row["occupancy_percent"] == 100 * 384 // 2048, row
     loop = main_loop(daemon, "kiln_tile_0")
     compare(row["main_loop"], loop)
     products = [opcode for opcode in loop.opcodes if opcode.startswith("HGMMA.64x256x16")]
