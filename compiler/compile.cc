@@ -16,6 +16,7 @@
 #include "compiler/loops_artifact.h"
 #include "compiler/report.h"
 #include "compiler/requirements.h"
+#include "compiler/tile_block.h"
 #include "compiler/tile_code.h"
 #include "runtime/core/called.h"
 #include "runtime/core/cpu_name.h"
@@ -76,7 +77,9 @@ Artifact compile_kernel(const language::Kernel& kernel, const language::Schedule
   }
   Artifact artifact =
       backend->make_artifact(compact, strided ? &*strided : nullptr, target, options);
-  backend->add_code(kernel, compact, target, options, artifact);
+  CompileOptions with_block = options;
+  with_block.block = tile_block_of(schedule);
+  backend->add_code(kernel, compact, target, with_block, artifact);
   artifact.requirements = size_requirements(kernel.definition, compact.sizes);
   artifact.report = report_of(compact, artifact, count.accesses);
   return artifact;

@@ -1,4 +1,5 @@
-// Reads of the machine code of each launch what its loops leave to the compiler.
+// Reads of the machine code of each launch what its loops, or a program on tiles, leave to the
+// compiler.
 //
 //   a main loop of 771 instructions, 512 of them FFMA  ->  a product takes 1.5 instructions
 //   124 of 192 HMMA, of 2048 products each             ->  0.76 instructions for 1024 products
@@ -6,12 +7,14 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/codegen/cubin.h"
 #include "compiler/codegen/main_loop.h"
 #include "compiler/codegen/occupancy.h"
 #include "compiler/predict/predict_gpu.h"
+#include "compiler/predict/predict_tiles.h"
 
 namespace kiln {
 namespace {
@@ -93,7 +96,69 @@ std::vector<LaunchFacts> facts_of(std::string_view cubin, const std::vector<Laun
   return facts;
 }
 
+/// An instruction of tensor cores in code made of tiles: how many warps start it together, and its
+/// rows. It has all columns of a block, up to 256, and 32 bytes of each factor along the sum.
+struct TileKind {
+  std::string_view name;
+  double warps;
+  int64_t rows;
+};
+
+constexpr TileKind kTileKinds[] = {
+    {"HGMMA", 4, 64}, {"IGMMA", 4, 64}, {"QGMMA", 4, 64}, {"UTCMMA", 1, 128}};
+constexpr int64_t kMostColumns = 256;
+constexpr double kStepsOfBytes = 16;  // of 16 bits; those of fewer bits count as a part
+
+/// The rows and columns that a block multiplies at once.
+std::pair<int64_t, int64_t> sides_of(const std::vector<tile::Instruction>& body,
+                                     const tile::Program& program) {
+  for (const tile::Instruction& each : body) {
+    if (const auto* loop = std::get_if<tile::For>(&each.what)) {
+      const auto sides = sides_of(loop->body, program);
+      if (sides.first > 0) return sides;
+    }
+    if (std::holds_alternative<tile::Mma>(each.what))
+      return {program.values[each.operands[0]].shape[0], program.values[each.operands[1]].shape[1]};
+  }
+  return {0, 0};
+}
+
+/// Cycles of all schedulers for 1024 products. An access of the stack also takes a cycle of the
+/// one unit that all of them share.
+double issue_of(const MainLoop& loop, const tile::Program& program) {
+  if (!loop.is_loop || loop.arithmetic == 0) return 0;
+  const double each = (static_cast<double>(loop.instructions) +
+                       (autoschedule::kSchedulers - 1) * static_cast<double>(loop.spills)) /
+                      static_cast<double>(loop.arithmetic);
+  const auto* kind = std::ranges::find(kTileKinds, loop.kind, &TileKind::name);
+  if (kind == std::end(kTileKinds)) {
+    const auto* single = std::ranges::find(kMatrixKinds, loop.kind, &MatrixKind::name);
+    if (single == std::end(kMatrixKinds)) return 0;
+    return each / autoschedule::kSchedulers * 1024 / (16 * 8 * kStepsOfBytes);
+  }
+  const auto [rows, columns] = sides_of(program.body, program);
+  const double products = static_cast<double>(std::min(rows, kind->rows)) *
+                          static_cast<double>(std::min(columns, kMostColumns)) * kStepsOfBytes;
+  return each * kind->warps / autoschedule::kSchedulers * 1024 / products;
+}
+
 }  // namespace
+
+predict::Prediction prediction_of_tile_code(const TileCode& tiles, const Artifact& artifact,
+                                            const autoschedule::GpuMachine& machine,
+                                            std::span<const int64_t> sizes) {
+  const std::vector<CubinKernel> kernels = codegen::kernels_of_cubin(artifact.tile_code);
+  const auto found = std::ranges::find(kernels, tiles.entry, &CubinKernel::name);
+  if (found == kernels.end()) return predict::predict_tiles(tiles.sequence, sizes, machine);
+  predict::TileFacts facts{
+      .issue = issue_of(codegen::main_loop_of(found->code, artifact.arch), tiles.sequence.last())};
+  if (found->threads > 0) {
+    const codegen::Occupancy occupancy =
+        codegen::occupancy_of(*found, found->threads, 0, ir::gpu_arch(artifact.arch));
+    facts.blocks_at_once = std::max<int64_t>(occupancy.blocks, 1);
+  }
+  return predict::predict_tiles(tiles.sequence, sizes, machine, facts);
+}
 
 predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& artifact,
                                        const autoschedule::GpuMachine& machine,

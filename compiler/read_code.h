@@ -6,6 +6,7 @@
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/predict/predict.h"
+#include "compiler/tile_code.h"
 #include "runtime/core/artifact.h"
 
 namespace kiln {
@@ -18,5 +19,11 @@ namespace kiln {
 predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& artifact,
                                        const autoschedule::GpuMachine& machine,
                                        std::span<const int64_t> sizes);
+
+/// The same of a call that runs code made of tiles: how many instructions and accesses of the stack
+/// its products take, and how many blocks run at once.
+predict::Prediction prediction_of_tile_code(const TileCode& tiles, const Artifact& artifact,
+                                            const autoschedule::GpuMachine& machine,
+                                            std::span<const int64_t> sizes);
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,16 @@ struct Target {
 
   /// What such a target can do.
   const TargetTraits& traits() const { return traits_of(kind); }
+};
+
+/// What a block of code made of tiles has, of a product or an attention; what is not said is as it
+/// is thought best.
+struct TileBlock {
+  std::optional<int64_t> rows;     // of sums, or queries
+  std::optional<int64_t> columns;  // of sums, or keys at once
+  std::optional<int64_t> steps;    // of the sums at once
+  std::optional<int64_t> warps;    // 0: what the assembler thinks best
+  bool operator==(const TileBlock&) const = default;
 };
 
 /// What a compile may cost at most. Passing one is ResourceExhausted with both numbers.
@@ -40,6 +51,8 @@ struct CompileOptions {
   std::vector<int64_t> sizes;
   // Makes code of tiles for GPUs; null: none is made.
   const codegen::TileAssembler* assembler = nullptr;
+  // What the schedule says of code made of tiles: it is made, whatever is predicted of it.
+  std::optional<TileBlock> block = {};
   CompileLimits limits;
 };
 

@@ -89,11 +89,13 @@ std::string best_code(std::vector<Part>& parts, const codegen::TileAssembler& as
 
 /// The ways that are predicted to pay, each with the calls that it is for.
 std::vector<Part> parts_of(const language::Kernel& kernel, const ir::Kernel& loops,
-                           const Target& target, const std::string& arch) {
+                           const Target& target, const std::string& arch,
+                           const std::optional<TileBlock>& block) {
   const SizeExpr never = SizeExpr::constant(0);
   std::vector<Part> parts;
-  for (TileWay& way : tile_ways(kernel, arch)) {
-    const SizeExpr pays = where_tiles_pay(way.sequence(), loops, target.arch);
+  for (TileWay& way : tile_ways(kernel, arch, block)) {
+    const SizeExpr pays =
+        block ? SizeExpr::constant(1) : where_tiles_pay(way.sequence(), loops, target.arch);
     if (pays == never) continue;
     SizeExpr where = SizeExpr::both(tile::has_even_rows(way.sequence()), pays);
     parts.push_back({std::move(way), std::move(where)});
@@ -125,10 +127,12 @@ void add_launches(const std::vector<Part>& parts, Artifact& artifact) {
 }
 
 /// "an untouched product .., where floormod(n, 8) == 0; else a product .."
-std::string why_of(const std::vector<Part>& parts, std::span<const std::string> sizes) {
+std::string why_of(const std::vector<Part>& parts, std::span<const std::string> sizes,
+                   bool is_asked_for) {
+  const std::string_view first = is_asked_for ? "the schedule asks for a" : "an untouched";
   std::string why;
   for (const Part& part : parts) {
-    why += fmt::format("{} {}", why.empty() ? "an untouched" : "; else a", part.tiled().what);
+    why += fmt::format("{} {}", why.empty() ? first : "; else a", part.tiled().what);
     if (part.where != SizeExpr::constant(1))
       why += fmt::format(", where {}", part.where.describe(sizes));
   }
@@ -153,9 +157,9 @@ std::vector<int64_t> compact_scalars(const Artifact& artifact, std::span<const i
 /// Throws Unsupported or Unavailable with the reason why it stays with CUDA C.
 nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
                         const Target& target, const CompileOptions& options, Artifact& artifact) {
-  if (!options.untouched) refuse_form("its schedule is given");
+  if (!options.untouched && !options.block) refuse_form("its schedule is given");
   if (options.strict) refuse_form("strict keeps its sums in the order of the definition");
-  std::vector<Part> parts = parts_of(kernel, loops, target, artifact.arch);
+  std::vector<Part> parts = parts_of(kernel, loops, target, artifact.arch, options.block);
   std::string cubin = best_code(parts, *options.assembler, artifact.arch);
   const int64_t spilled = parts[0].spilled;
   if (std::erase_if(parts, &Part::spills_too_much) > 0) {
@@ -168,7 +172,8 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
   for (const Part& part : parts)
     for (const codegen::CubinKernel& each : part.kernels)
       kernels.push_back(codegen::kernel_json(each, artifact.arch));
-  return {{"kernels", std::move(kernels)}, {"why", why_of(parts, kernel.names.variables)}};
+  return {{"kernels", std::move(kernels)},
+          {"why", why_of(parts, kernel.names.variables, options.block.has_value())}};
 }
 
 }  // namespace
@@ -227,9 +232,9 @@ void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, cons
   artifact.report = report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::optional<tile::Sequence> tile_sequence_of(const language::Kernel& kernel,
-                                               const Artifact& artifact,
-                                               std::span<const int64_t> sizes) {
+std::optional<TileCode> tile_code_of(const language::Kernel& kernel, const Artifact& artifact,
+                                     std::span<const int64_t> sizes,
+                                     const std::optional<TileBlock>& block) {
   if (artifact.tile_code.empty()) return std::nullopt;
   const std::vector<int64_t> scalars = compact_scalars(artifact, sizes);
   const auto taken = std::ranges::find_if(artifact.variants, [&](const Variant& variant) {
@@ -237,10 +242,11 @@ std::optional<tile::Sequence> tile_sequence_of(const language::Kernel& kernel,
   });
   if (taken == artifact.variants.end() || taken->tile_launches.empty()) return std::nullopt;
   const SizeExpr& blocks = taken->tile_launches.back().grid[0];
-  for (TileWay& way : tile_ways(kernel, artifact.arch)) {
+  for (TileWay& way : tile_ways(kernel, artifact.arch, block)) {
     if (way.sequence().steps.size() != taken->tile_launches.size()) continue;
     for (Tiled& tiled : way.tiled)
-      if (tile::block_count(tiled.sequence.last()) == blocks) return std::move(tiled.sequence);
+      if (tile::block_count(tiled.sequence.last()) == blocks)
+        return TileCode{std::move(tiled.sequence), taken->tile_launches.back().entry};
   }
   return std::nullopt;
 }

@@ -37,10 +37,16 @@ std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const
 void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, const Target& target,
                    const CompileOptions& options, Artifact& artifact);
 
-/// What the code made of tiles was made of that a call of these sizes runs; nothing where that is
-/// CUDA C.
-std::optional<tile::Sequence> tile_sequence_of(const language::Kernel& kernel,
-                                               const Artifact& artifact,
-                                               std::span<const int64_t> sizes);
+/// Code made of tiles: what it was made of, and the name of its last kernel.
+struct TileCode {
+  tile::Sequence sequence;
+  std::string entry;
+};
+
+/// That of a call of these sizes; nothing where it runs the CUDA C. `block`: that of the schedule,
+/// if any.
+std::optional<TileCode> tile_code_of(const language::Kernel& kernel, const Artifact& artifact,
+                                     std::span<const int64_t> sizes,
+                                     const std::optional<TileBlock>& block);
 
 }  // namespace kiln

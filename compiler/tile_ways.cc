@@ -66,16 +66,28 @@ std::string kind_of(const tile::Program& program) {
   KILN_CHECK(false);
 }
 
-std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::string& arch) {
+std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::string& arch,
+                                   const std::optional<TileBlock>& block) {
   constexpr int64_t kMostSpilled = 256;  // CUDA C moves each score through memory four times
   std::vector<Tiled> tiled;
-  for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
+  std::vector<tile::AttentionShape> shapes = tile::attention_shapes(kernel, arch);
+  if (block) {
+    shapes.resize(1);
+    shapes[0].queries = block->rows.value_or(shapes[0].queries);
+    shapes[0].keys = block->columns.value_or(shapes[0].keys);
+    shapes[0].warps = static_cast<int>(block->warps.value_or(shapes[0].warps));
+  }
+  for (const tile::AttentionShape& shape : shapes) {
     tile::Program program = tile::attention(kernel, shape);
     if (const std::string why = tile::unaligned_rows(program); !why.empty()) refuse_form("{}", why);
     tiled.push_back({tile::alone(std::move(program)), shape.warps,
                      fmt::format("attention, whose scores are not stored: {} queries a block, {} "
                                  "keys at once",
                                  shape.queries, shape.keys),
+                     TileBlock{.rows = shape.queries,
+                               .columns = shape.keys,
+                               .steps = std::nullopt,
+                               .warps = shape.warps},
                      kMostSpilled});
   }
   return tiled;
@@ -99,17 +111,33 @@ double predicted_seconds(const tile::Sequence& sequence, const std::string& arch
   return predict::predict_tiles(sequence, sizes, autoschedule::gpu_machine(arch)).seconds();
 }
 
-/// Its best blocks first.
-std::vector<Tiled> tiled_form(const tile::ContractionForm& form) {
+/// Its best blocks first, or the one that is asked for.
+std::vector<tile::BlockShape> shapes_of(const tile::ContractionForm& form,
+                                        const std::optional<TileBlock>& block) {
   constexpr size_t kMostTried = 2;
+  std::vector<tile::BlockShape> shapes = form.shapes();
+  shapes.resize(std::min(shapes.size(), block ? 1 : kMostTried));
+  if (!block) return shapes;
+  shapes[0] = {.rows = block->rows.value_or(shapes[0].rows),
+               .columns = block->columns.value_or(shapes[0].columns),
+               .steps = block->steps.value_or(shapes[0].steps),
+               .warps = static_cast<int>(block->warps.value_or(shapes[0].warps))};
+  return shapes;
+}
+
+std::vector<Tiled> tiled_form(const tile::ContractionForm& form,
+                              const std::optional<TileBlock>& block) {
   std::vector<Tiled> tiled;
-  for (const tile::BlockShape& shape : form.shapes()) {
-    if (tiled.size() == kMostTried) break;
+  for (const tile::BlockShape& shape : shapes_of(form, block)) {
     tile::Sequence sequence = form.sequence(shape);
     std::string what =
         fmt::format("{}, in blocks of {} x {} with {} steps at once{}", kind_of(sequence.last()),
                     shape.rows, shape.columns, shape.steps, text_of_factors(form));
-    tiled.push_back({std::move(sequence), shape.warps, std::move(what)});
+    tiled.push_back({std::move(sequence), shape.warps, std::move(what),
+                     TileBlock{.rows = shape.rows,
+                               .columns = shape.columns,
+                               .steps = shape.steps,
+                               .warps = shape.warps}});
   }
   return tiled;
 }
@@ -117,8 +145,9 @@ std::vector<Tiled> tiled_form(const tile::ContractionForm& form) {
 /// Finds the best of the forms that are for the same calls.
 class FormChooser {
  public:
-  FormChooser(std::vector<tile::ContractionForm> forms, const std::string& arch)
-      : forms_(std::move(forms)), arch_(arch) {}
+  FormChooser(std::vector<tile::ContractionForm> forms, const std::string& arch,
+              const std::optional<TileBlock>& block)
+      : forms_(std::move(forms)), arch_(arch), block_(block) {}
 
   /// In the form that is predicted to take less time, of those that rows are copied of without
   /// threads; none where there is none.
@@ -128,7 +157,7 @@ class FormChooser {
     for (const tile::ContractionForm& form : forms_) {
       if (form.has_even_rows() != has_even_rows) continue;
       try {
-        std::vector<Tiled> tiled = tiled_form(form);
+        std::vector<Tiled> tiled = tiled_form(form, block_);
         why_ = tile::unaligned_rows(tiled[0].sequence.last());
         if (!why_.empty()) continue;
         require_sums_in_range(tiled[0].sequence.last());
@@ -149,14 +178,16 @@ class FormChooser {
  private:
   const std::vector<tile::ContractionForm> forms_;
   const std::string& arch_;
+  const std::optional<TileBlock>& block_;
   std::string why_;
 };
 
-std::vector<TileWay> tiled_product(const language::Kernel& kernel, const std::string& arch) {
+std::vector<TileWay> tiled_product(const language::Kernel& kernel, const std::string& arch,
+                                   const std::optional<TileBlock>& block) {
   if (std::ranges::count(tile::product_architectures(), arch) == 0)
     refuse_form("Tile IR is used for {}, not for {}",
                 fmt::join(tile::product_architectures(), ", "), arch);
-  FormChooser chooser(tile::contraction_forms(kernel, arch), arch);
+  FormChooser chooser(tile::contraction_forms(kernel, arch), arch, block);
   std::vector<TileWay> ways;
   for (const bool has_even_rows : {true, false}) {
     std::vector<Tiled> tiled = chooser.best(has_even_rows);
@@ -168,9 +199,10 @@ std::vector<TileWay> tiled_product(const language::Kernel& kernel, const std::st
 
 }  // namespace
 
-std::vector<TileWay> tile_ways(const language::Kernel& kernel, const std::string& arch) {
-  if (tile::is_attention(kernel)) return {{tiled_attention(kernel, arch)}};
-  return tiled_product(kernel, arch);
+std::vector<TileWay> tile_ways(const language::Kernel& kernel, const std::string& arch,
+                               const std::optional<TileBlock>& block) {
+  if (tile::is_attention(kernel)) return {{tiled_attention(kernel, arch, block)}};
+  return tiled_product(kernel, arch, block);
 }
 
 }  // namespace kiln

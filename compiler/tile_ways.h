@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/language/kernel.h"
+#include "compiler/target.h"
 #include "compiler/tile/sequence.h"
 
 namespace kiln {
@@ -14,6 +16,7 @@ struct Tiled {
   tile::Sequence sequence;
   int warps = 0;
   std::string what;
+  TileBlock block;
   int64_t most_spilled = 0;  // bytes of a thread that are no worse than CUDA C
 };
 
@@ -24,8 +27,10 @@ struct TileWay {
   const tile::Sequence& sequence() const { return tiled[0].sequence; }
 };
 
-/// The ways of a kernel for an architecture: of calls that two are for, the first is taken. Throws
-/// Unsupported TILE_FORM with the reason where there is none.
-std::vector<TileWay> tile_ways(const language::Kernel& kernel, const std::string& arch);
+/// The ways of a kernel for an architecture: of calls that two are for, the first is taken. With a
+/// block, this one alone is tried. Throws Unsupported TILE_FORM with the reason where there is
+/// none.
+std::vector<TileWay> tile_ways(const language::Kernel& kernel, const std::string& arch,
+                               const std::optional<TileBlock>& block = std::nullopt);
 
 }  // namespace kiln

@@ -19,4 +19,10 @@ struct LaunchFacts {
   int64_t blocks_at_once = 0;  // on a multiprocessor; 0: not known
 };
 
+/// What the machine code of a program on tiles says of it.
+struct TileFacts {
+  double issue = 0;            // cycles of the schedulers for 1024 products of tensor cores
+  int64_t blocks_at_once = 1;  // on a multiprocessor
+};
+
 }  // namespace kiln::predict

@@ -40,6 +40,7 @@ constexpr int64_t kWarpgroupRows = 64;  // that a product of whole warpgroups ha
 constexpr double kTurnInstructions = 5.5;
 constexpr double kCopyInstructions = 7;
 constexpr double kOpenCopyInstructions = 46;
+constexpr double kWaitsOfBlock = 2 * autoschedule::kLoadCycles;
 constexpr int64_t kMostLookedAt = 64;  // parts of an axis
 
 /// What a block does.
@@ -240,10 +241,9 @@ double bytes_of(const tile::Program& program, std::span<const int64_t> sizes) {
   return bytes;
 }
 
-}  // namespace
-
-Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> sizes,
-                         const autoschedule::GpuMachine& machine) {
+Prediction predict_program(const tile::Program& program, std::span<const int64_t> sizes,
+                           const autoschedule::GpuMachine& machine,
+                           const std::optional<TileFacts>& facts) {
   const TileWork work = Tiles(program, sizes, machine).average();
   const auto multiprocessors = static_cast<double>(machine.multiprocessors);
   double blocks = 1;
@@ -252,21 +252,34 @@ Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> 
   const double turns = std::ceil(blocks / multiprocessors);  // of the busiest multiprocessor
   const double bytes = bytes_of(program, sizes);
   const bool stays = bytes <= static_cast<double>(machine.l2_size);
+  // Of the first loads of a block, and of its last stores; blocks at once wait together.
+  const double waits =
+      facts ? std::ceil(turns / static_cast<double>(facts->blocks_at_once)) * kWaitsOfBlock : 0;
   return prediction_of(
       {{"tensor cores", turns * work.products / static_cast<double>(machine.matrix_lanes)},
        {"multiply-adds", turns * work.multiply_adds / static_cast<double>(machine.float_lanes)},
        {"functions", turns * work.functions / kFunctionLanes},
        {"issue",
-        turns * (work.elements + work.multiply_adds * kInstructionsEach + work.copied) / kLanes},
+        turns * ((work.elements + work.multiply_adds * kInstructionsEach + work.copied) / kLanes +
+                 work.products / 1024 * (facts ? facts->issue : 0))},
        {"memory", stays ? 0 : bytes / (machine.memory_bytes * multiprocessors)},
        {"bytes turned", turns * work.turned * kTurnInstructions / kLanes, true},
+       {"waits", waits, true},
        {"launches", autoschedule::kLaunchSeconds * machine.gigahertz * 1e9, true}},
       machine.gigahertz);
 }
 
-Prediction predict_tiles(const tile::Sequence& sequence, std::span<const int64_t> sizes,
+}  // namespace
+
+Prediction predict_tiles(const tile::Program& program, std::span<const int64_t> sizes,
                          const autoschedule::GpuMachine& machine) {
-  Prediction whole = predict_tiles(sequence.last(), sizes, machine);
+  return predict_program(program, sizes, machine, std::nullopt);
+}
+
+Prediction predict_tiles(const tile::Sequence& sequence, std::span<const int64_t> sizes,
+                         const autoschedule::GpuMachine& machine,
+                         const std::optional<TileFacts>& facts) {
+  Prediction whole = predict_program(sequence.last(), sizes, machine, facts);
   double before = 0;  // each of which waits for what it loads before it stores it
   bool are_copies = true;
   for (const tile::Sequence::Step& step :

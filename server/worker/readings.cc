@@ -6,8 +6,8 @@
 
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/lower.h"
-#include "compiler/predict/predict_tiles.h"
 #include "compiler/read_code.h"
+#include "compiler/tile_block.h"
 #include "compiler/tile_code.h"
 #include "runtime/core/error.h"
 
@@ -17,8 +17,9 @@ predict::Prediction reading_of(const CompilerInput& input, const language::Sched
                                const Artifact& artifact, std::span<const int64_t> sizes) {
   KILN_CHECK(input.target.traits().has_threads);
   const autoschedule::GpuMachine machine = autoschedule::gpu_machine(input.target.arch);
-  if (const std::optional<tile::Sequence> tiles = tile_sequence_of(input.kernel, artifact, sizes))
-    return predict::predict_tiles(*tiles, sizes, machine);
+  const std::optional<TileCode> tiles =
+      tile_code_of(input.kernel, artifact, sizes, tile_block_of(schedule));
+  if (tiles) return prediction_of_tile_code(*tiles, artifact, machine, sizes);
   LoweringObserver silent;
   const ir::Kernel loops =
       lower(input.kernel, schedule, input.target, input.options, Layout::Compact, silent);

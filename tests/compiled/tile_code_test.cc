@@ -95,6 +95,16 @@ TEST(TileCode, IsNotForScheduledStrictOrOtherwiseUnfitKernels) {
       "integers in int32");
 }
 
+/// Whatever is predicted of it.
+TEST(TileCode, IsForSchedulesThatNameItsBlocks) {
+  FakeAssembler assembler;
+  const std::string long_sum = product("64", "16384", "64");
+  expect_cuda_c(made_of(long_sum, &assembler, {.block = TileBlock{.rows = 64}}),
+                "tileiras was ended by signal 11");
+  expect_cuda_c(made_of(long_sum, &assembler, {.strict = true, .block = TileBlock{.rows = 64}}),
+                "strict keeps its sums in the order of the definition");
+}
+
 /// Rows that no copy without threads reaches are copied before, if that pays.
 TEST(TileCode, CopiesFactorsWhereThatPays) {
   FakeAssembler assembler;

@@ -304,8 +304,9 @@ TEST(Schedule, KnowsIntrinsics) {
 TEST(Schedule, KnowsPragmas) {
   expect_refused(Steps().add("pragma", "B", {axis("j")}).tag("auto_unroll_max_steps"),
                  "unknown pragma auto_unroll_max_steps; did you mean auto_unroll_max_step; known: "
-                 "auto_unroll_max_step, unroll_explicit, scan_in_parts, parallel_launch_point, "
-                 "parallel_barrier_when_finish, parallel_stride_pattern, loop_partition_hint, "
+                 "auto_unroll_max_step, unroll_explicit, scan_in_parts, tile_rows, tile_columns, "
+                 "tile_steps, tile_warps, parallel_launch_point, parallel_barrier_when_finish, "
+                 "parallel_stride_pattern, loop_partition_hint, "
                  "debug_skip_region, import_c, import_llvm, tensor_core",
                  "at step 1: pragma(j, auto_unroll_max_steps)");
   expect_refused(Steps().add("pragma", "B", {axis("j")}).tag("debug_skip_region"),
@@ -316,6 +317,13 @@ TEST(Schedule, KnowsPragmas) {
   large.add("pragma", "B", {axis("j")}).tag("unroll_explicit").last().set_value(2);
   expect_refused(large, "pragma unroll_explicit takes a value from 0 to 1, but got 2",
                  "at step 1: pragma(j, unroll_explicit, value=2)");
+  for (const char* pragma : {"tile_rows", "tile_columns", "tile_steps", "tile_warps"}) {
+    Steps uneven;
+    uneven.add("pragma", "B", {axis("j")}).tag(pragma).last().set_value(12);
+    const std::string where = fmt::format("at step 1: pragma(j, {}, value=12)", pragma);
+    const std::string why = fmt::format("pragma {} takes a power of two, but got 12", pragma);
+    expect_refused(uneven, why.c_str(), where.c_str());
+  }
   expect_refused(Steps()
                      .add("pragma", "B", {axis("j")})
                      .tag("parallel_launch_point")

@@ -81,6 +81,24 @@ TEST(PredictTiles, ThreadsTurnBytesOnHopper) {
   EXPECT_EQ(term_of(on_blackwell, "bytes turned"), 0);
 }
 
+/// Without it nothing is known of either.
+TEST(PredictTiles, CodeSaysWhatProductsTakeAndHowManyBlocksWaitTogether) {
+  const tile::Sequence sequence = tile::alone(tile::parse(product("float16", "64")));
+  autoschedule::GpuMachine quarter = h100();
+  quarter.multiprocessors /= 4;
+  const auto predicted_with = [&](const std::optional<TileFacts>& facts) {
+    return predict_tiles(sequence, {{1024}}, quarter, facts);
+  };
+  constexpr double kOfBlock = 64.0 * 64;  // results, and thousands of products
+  EXPECT_EQ(term_of(predicted_with(std::nullopt), "issue"), 4 * kOfBlock / 128);
+  EXPECT_EQ(term_of(predicted_with(std::nullopt), "waits"), 0);
+  const Prediction alone = predicted_with(TileFacts{.issue = 3, .blocks_at_once = 1});
+  EXPECT_EQ(term_of(alone, "issue"), 4 * (kOfBlock / 128 + kOfBlock * 3));
+  EXPECT_EQ(term_of(alone, "waits"), 4 * 2 * autoschedule::kLoadCycles);
+  const Prediction three = predicted_with(TileFacts{.issue = 0, .blocks_at_once = 3});
+  EXPECT_EQ(term_of(three, "waits"), 2 * 2 * autoschedule::kLoadCycles);
+}
+
 TEST(PredictTiles, CopiesOfFactorsComeOnTop) {
   const tile::Program copy =
       tile::parse(R"(tile copies[n](A: float16[132, 64, n], T: float16[132, n, 64] output) {

@@ -4,6 +4,7 @@
 #include "compiler/language/state/check_hints.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/ranges.h>
 
@@ -133,6 +134,10 @@ class CheckHint {
              pragma.most, step_.value);
     }
     if (*kind == PragmaKind::ScanInParts) check_scan_in_parts();
+    const bool may_be_any = *kind == PragmaKind::TileWarps && step_.value == 0;
+    if (is_of_tiles(*kind) && !may_be_any && !std::has_single_bit(uint64_t(step_.value))) {
+      refuse("PRAGMA", "pragma {} takes a power of two, but got {}", pragma.spelling, step_.value);
+    }
   }
 
   void check_scan_in_parts() const {

@@ -33,6 +33,10 @@ std::optional<PragmaKind> find_pragma(std::string_view spelling) {
   return std::nullopt;
 }
 
+bool is_of_tiles(PragmaKind kind) {
+  return kind >= PragmaKind::TileRows && kind <= PragmaKind::TileWarps;
+}
+
 std::span<const IntrinsicRow> intrinsic_table() { return kIntrinsics; }
 const IntrinsicRow& row_of(TensorIntrinsic kind) { return kIntrinsics[static_cast<size_t>(kind)]; }
 

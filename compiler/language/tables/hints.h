@@ -28,6 +28,8 @@ struct PragmaRow {
 std::span<const PragmaRow> pragma_table();
 const PragmaRow& row_of(PragmaKind kind);
 std::optional<PragmaKind> find_pragma(std::string_view spelling);
+/// Whether it is about the blocks of code made of tiles, in powers of two.
+bool is_of_tiles(PragmaKind kind);
 
 /// What a nest of loops may be replaced by, as one instruction or as a tile of them.
 enum class TensorIntrinsic : uint8_t {

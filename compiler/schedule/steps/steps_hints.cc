@@ -247,6 +247,7 @@ void apply<StepKind::Pragma>(const StepContext& context) {
       return;
     default: break;
   }
+  if (language::is_of_tiles(*kind)) return;  // code made of tiles has no loops of the graph
   const language::PragmaRow& row = language::row_of(*kind);
   context.graph.notes.push_back(
       fmt::format("pragma {} of {} has nothing to do: {}", row.spelling, axis.name, row.doc));
