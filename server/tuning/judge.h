@@ -19,6 +19,8 @@ class Judge {
   /// Comes next. Seconds of a run under the schedule without tuning.
   virtual double begin() = 0;
   virtual CompiledCandidate compile(const Candidate& candidate) = 0;
+  /// Whether it is what runs without tuning, under another name.
+  virtual bool is_default(const CompiledCandidate& candidate) const = 0;
   /// Seconds of a run, exact where it may be faster than `best`. Throws why it is no candidate.
   virtual double seconds_of(const CompiledCandidate& candidate, double best) = 0;
   /// A candidate that took `seconds` against the fastest so far, which is null where none is faster

@@ -36,6 +36,12 @@ class MeasuringJudge : public Judge {
     return compiler_.compile(candidate, std::nullopt);
   }
 
+  bool is_default(const CompiledCandidate& candidate) const override {
+    const Artifact& own = candidate.kernel->artifact();
+    const Artifact& other = default_kernel_->artifact();
+    return own.code == other.code && own.tile_code == other.tile_code;
+  }
+
   double seconds_of(const CompiledCandidate& candidate, double best) override {
     const double first = first_run(candidate);
     require_same_outputs();

@@ -32,6 +32,9 @@ class ReadingJudge : public Judge {
   CompiledCandidate compile(const Candidate& candidate) override {
     return compiler_.compile(candidate, sizes_);
   }
+  bool is_default(const CompiledCandidate& candidate) const override {
+    return candidate.predicted_seconds == default_seconds_;
+  }
   double seconds_of(const CompiledCandidate& candidate, double) override {
     return candidate.predicted_seconds;
   }

@@ -122,10 +122,9 @@ void Tuner::try_candidate(const Candidate& candidate, const Bar& bar) {
   try {
     const CompiledCandidate compiled = judge_->compile(candidate);
     trial.seconds = judge_->seconds_of(compiled, best_->seconds);
-    // What is taken unmeasured is the default under another name.
-    const bool is_default = candidate == search_->preferred();
     const bool may_win = trial.seconds < best_->seconds * bar.part * kHopeful;
-    if (may_win && !is_default) challenge(candidate, compiled, trial.seconds, bar);
+    if (may_win && !judge_->is_default(compiled))
+      challenge(candidate, compiled, trial.seconds, bar);
   } catch (const Error& error) {
     context_.require_uncancelled();
     if (error.reason() == "DRAINING") throw;

@@ -4,6 +4,7 @@
 #include "compiler/autoschedule/choose/sketch_space.h"
 #include "compiler/language/wire/decode.h"
 #include "compiler/target.h"
+#include "compiler/tile_block.h"
 #include "kiln/v1/service.pb.h"
 
 namespace kiln::server {
@@ -25,6 +26,10 @@ struct CompilerInput {
   }
 
   SketchSpace space() const { return {kernel, schedule, target, options}; }
+  /// With blocks of code made of tiles, which are other sketches.
+  SketchSpace space_with_tiles() const {
+    return {kernel, schedule, target, options, tile_blocks(kernel, target, options)};
+  }
   language::Schedule chosen() const { return choose_schedule(kernel, schedule, target, options); }
 
   language::Kernel kernel;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/codegen/nvrtc.h"
@@ -56,13 +58,22 @@ class WatchedAssembler : public codegen::TileAssembler {
   mutable bool is_lacking_ = false;
 };
 
+/// Of a candidate that is made of tiles there is nothing to be said where it is not.
+void require_tiles(const Artifact& artifact) {
+  if (!artifact.tile_code.empty()) return;
+  const nlohmann::json report = nlohmann::json::parse(artifact.report);
+  fail(ErrorKind::Unsupported, "TILE_FORM", "it is not made of tiles: {}",
+       report["generator"].value("why", "there is no assembler"));
+}
+
 /// Sizes that are known are no part of how the schedule is chosen: every variant of a kernel has
 /// the same steps, and so computes the same bits.
 Artifact compile_task(const internal::Compile& task, internal::Compiled& compiled,
                       const codegen::TileAssembler& assembler) {
   CompilerInput input(task.request());
   const language::Schedule schedule =
-      task.has_candidate() ? input.space().schedule(from_wire(task.candidate())) : input.chosen();
+      task.has_candidate() ? input.space_with_tiles().schedule(from_wire(task.candidate()))
+                           : input.chosen();
   if (task.has_candidate()) *compiled.mutable_schedule() = language::encode(schedule);
   input.options.untouched = input.options.untouched && !task.has_candidate();
   const WatchedAssembler watched(assembler);
@@ -70,6 +81,7 @@ Artifact compile_task(const internal::Compile& task, internal::Compiled& compile
   input.options.sizes = {task.sizes().begin(), task.sizes().end()};
   Artifact artifact = compile(input.kernel, schedule, input.target, input.options);
   compiled.set_for_now(watched.is_lacking());
+  if (task.has_candidate() && tile_block_of(schedule)) require_tiles(artifact);
   if (task.has_read_at()) {
     compiled.set_predicted_seconds(
         reading_of(input, schedule, artifact, values_of(task.read_at())).seconds());
@@ -89,9 +101,10 @@ internal::Sketch to_wire(const autoschedule::Sketch& sketch) {
   return wire;
 }
 
-std::vector<internal::StageSketches> sketches_of(const v1::CompileRequest& request) {
+std::vector<internal::StageSketches> sketches_of(const v1::CompileRequest& request,
+                                                 bool has_tiles) {
   const CompilerInput input(request);
-  const SketchSpace space = input.space();
+  const SketchSpace space = has_tiles ? input.space_with_tiles() : input.space();
   std::vector<internal::StageSketches> stages;
   for (const autoschedule::StageSketches& stage : space.stages()) {
     internal::StageSketches& written = stages.emplace_back();
@@ -156,7 +169,9 @@ CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assem
     return compile_task(task, compiled, *assembler);
   };
   worker.text = text_of;
-  worker.sketches = sketches_of;
+  worker.sketches = [has_tiles = tiles.ok()](const v1::CompileRequest& request) {
+    return sketches_of(request, has_tiles);
+  };
   worker.predictions = [has_tiles = tiles.ok()](const internal::Predict& task) {
     return predictions_of(task, has_tiles);
   };

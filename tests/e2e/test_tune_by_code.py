@@ -127,6 +127,54 @@ def test_a_record_of_code_is_used_where_it_was_read_for(daemon):
     assert after.report(sizes)["predicted"]["seconds"] == pytest.approx(result.seconds, rel=1e-6)
 
 
+def _tiled(tensors, arch, **options):
+    kernel = compiled(tensors, arch, **options)
+    why = kernel.report()["generator"]["why"]
+    if "pip install nvidia-cuda-tileiras" in why:
+        pytest.skip(f"no tileiras here: {why}")
+    return kernel
+
+
+# Both generators are candidates, and blocks of tiles among themselves: each is read for what its code takes.
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+def test_blocks_of_tiles_are_tuned_by_their_code(daemon, arch):
+    tensors = product(2048, "bfloat16")
+    before = _tiled(tensors, arch, connection=daemon.connection).report()
+    assert before["generator"]["name"] == "Tile IR"
+    result = daemon.connection.tune(tensors, target="cuda", arch=arch, trials=20, progress=False)
+    tiled = [trial for trial in result.trials if "C: tiles of " in trial["candidate"]]
+    tried = {trial["candidate"]: trial["seconds"] for trial in tiled if not trial["failure"]}
+    assert len(tried) >= 4 and len(set(tried.values())) >= 2, tiled
+    # What is too large for its registers is no candidate.
+    failures = {trial["failure"] for trial in tiled} - {""}
+    spills = "it is not made of tiles: the code made of tiles spills "
+    assert all(failure.startswith(spills) for failure in failures), failures
+    others = [trial["seconds"] for trial in result.trials if "C: tiles of " not in trial["candidate"] and not trial["failure"]]
+    assert others and min(tried.values()) < min(others)
+    assert result.seconds <= result.default_seconds
+    assert result.default_seconds in tried.values()
+
+
+# 4096 is what blocks of open sizes are chosen for; a small product wants smaller ones.
+def test_a_record_keeps_the_block_of_tiles(daemon):
+    n, m, k = (te.var(name) for name in ("n", "m", "k"))
+    A, B = te.placeholder((n, k), "float16", "A"), te.placeholder((k, m), "float16", "B")
+    axis = te.reduce_axis((0, k), name="k")
+    wide = lambda x: x.astype("float32")
+    tensors = [A, B, te.compute((n, m), lambda i, j: te.sum(wide(A[i, axis]) * wide(B[axis, j]), axis=axis), name="C")]
+    _tiled(tensors, "sm_90", connection=daemon.connection)
+    sizes = {"n": 1024, "m": 1024, "k": 1024}
+    result = daemon.connection.tune(tensors, target="cuda", arch="sm_90", sizes=sizes, trials=24, progress=False)
+    assert result.seconds < 0.95 * result.default_seconds and "tiles of " in result.candidate
+    steps = [step for step in result.schedule if step.startswith("pragma(") and "tile_" in step]
+    assert [step.rstrip(")").split(", ")[1] for step in steps] == ["tile_rows", "tile_columns", "tile_steps", "tile_warps"]
+    after = _tiled(tensors, "sm_90", connection=daemon.connection)
+    generator = after.report()["generator"]
+    assert generator["name"] == "Tile IR" and generator["why"].startswith("the schedule asks for a product"), generator
+    assert [step for step in after.report()["schedule"] if "tile_" in step] == steps
+    assert after.report(sizes)["predicted"]["seconds"] == pytest.approx(result.seconds, rel=1e-6)
+
+
 def test_what_is_read_takes_sizes_and_no_inputs(service):
     n, m, k = (te.var(name) for name in ("n", "m", "k"))
     tensors = matmul(n, k, m)

@@ -2,6 +2,8 @@
 // sketches for the stages that come of it.
 #include "compiler/autoschedule/choose/sketch_space.h"
 
+#include <fmt/format.h>
+
 #include "compiler/autoschedule/choose/core_space.h"
 #include "compiler/autoschedule/choose/thread_space.h"
 #include "compiler/schedule/graph/reads.h"
@@ -19,10 +21,31 @@ autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const langua
   return {given, {}};
 }
 
+std::string name_of(const TileBlock& block) {
+  std::string name = fmt::format("tiles of {} x {}", *block.rows, *block.columns);
+  if (block.steps) name += fmt::format(", {} steps at once", *block.steps);
+  if (block.warps.value_or(0) > 0) name += fmt::format(", {} warps", *block.warps);
+  return name;
+}
+
+/// Code made of tiles, beside the CUDA C that is taken unmeasured, which drivers run that are too
+/// old.
+autoschedule::Sketch tile_sketch(const autoschedule::StageSketches& stage, const TileBlock& block) {
+  return {.name = name_of(block),
+          .parameters = {},
+          .write = [id = stage.stage, taken = stage.sketches[0], block](
+                       autoschedule::StepWriter& steps, const autoschedule::Values&) {
+            const std::vector<int64_t> values = taken.preferred();
+            taken.write(steps, autoschedule::Values(taken.parameters, values));
+            steps.tile_block(id, block);
+          }};
+}
+
 }  // namespace
 
 SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedule& given,
-                         const Target& target, const CompileOptions& options)
+                         const Target& target, const CompileOptions& options,
+                         std::span<const TileBlock> tiles)
     : given_(start_of(kernel, given, target, options)) {
   if (!options.automatic || !target.traits().is_compiled) return;
   graph_ = std::make_unique<schedule::StageGraph>(autoschedule::graph_of(kernel, given_));
@@ -33,6 +56,10 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
                                       autoschedule::machine_of(target.arch), target.arch};
   stages_ = has_threads ? autoschedule::thread_space(chooser, touched)
                         : autoschedule::core_space(chooser, touched);
+  if (stages_.empty()) return;
+  autoschedule::StageSketches& last = stages_.back();
+  for (const TileBlock& block : tiles)
+    last.sketches.push_back(tile_sketch(last, block));
 }
 
 SketchSpace::~SketchSpace() = default;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ namespace kiln {
 /// `kernel` must outlive it.
 class SketchSpace {
  public:
+  /// `tiles`: blocks of code made of tiles, which are other sketches of the last stage.
   SketchSpace(const language::Kernel& kernel, const language::Schedule& given, const Target& target,
-              const CompileOptions& options);
+              const CompileOptions& options, std::span<const TileBlock> tiles = {});
   ~SketchSpace();
   SketchSpace(const SketchSpace&) = delete;
   SketchSpace& operator=(const SketchSpace&) = delete;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/language/tables/hints.h"
 #include "compiler/schedule/graph/reads.h"
 #include "runtime/core/error.h"
 
@@ -108,6 +109,22 @@ void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
   bind.tag = thread;
   add(std::move(bind));
 }
+void StepWriter::tile_block(StageId stage, const TileBlock& block) {
+  const language::StageId id = id_of_stage(stage);
+  const auto add_pragma = [&](language::PragmaKind kind, std::optional<int64_t> value) {
+    if (!value) return;
+    Step pragma = step(StepKind::Pragma, stage, {});
+    pragma.axes = {state_.stage(id).loops.leaves.at(0)};
+    pragma.tag = language::row_of(kind).spelling;
+    pragma.value = *value;
+    add(std::move(pragma));
+  };
+  add_pragma(language::PragmaKind::TileRows, block.rows);
+  add_pragma(language::PragmaKind::TileColumns, block.columns);
+  add_pragma(language::PragmaKind::TileSteps, block.steps);
+  add_pragma(language::PragmaKind::TileWarps, block.warps);
+}
+
 void StepWriter::pragma(StageId stage, AxisId axis, std::string_view name, int64_t value) {
   Step pragma = step(StepKind::Pragma, stage, {axis});
   pragma.tag = name;

@@ -6,6 +6,7 @@
 
 #include "compiler/language/tables/step.h"
 #include "compiler/schedule/graph/stage_graph.h"
+#include "compiler/target.h"
 
 namespace kiln::autoschedule {
 
@@ -32,6 +33,8 @@ class StepWriter {
   void bind(StageId stage, AxisId axis, std::string_view thread);
   /// A wish about the loops from the axis inwards, of the table of pragmas.
   void pragma(StageId stage, AxisId axis, std::string_view name, int64_t value);
+  /// What a block of code made of tiles has, as pragmas of the stage's outermost loop.
+  void tile_block(StageId stage, const TileBlock& block);
   /// Neighbours along the axis begin at multiples of so many elements, and `offset` more for each.
   void storage_align(StageId stage, AxisId axis, int64_t factor, int64_t offset = 0);
   void storage_swizzle(StageId stage, int64_t every);
