@@ -324,6 +324,29 @@ TEST(ChoosePanels, TakesManyRowsAtOnceFromL3) {
   EXPECT_TRUE(has(rows_by_columns(1, 4096, 4096), "split(C.k, factor=4)"));
 }
 
+/// Several sums down columns, whose rows come from memory, and from L3 as lines that follow.
+TEST(ChoosePanels, ReadsRowsOfSeveralSumsFromMemoryAsAWhole) {
+  const auto steps = [](int sums, int rows, int columns) {
+    return steps_of(fmt::format("kernel k(X: float32[{0}, {1}, {2}]) -> (Y: float32[{0}, {2}]) {{\n"
+                                "  Y[i, j] = sum[r < {1}](X[i, r, j])\n"
+                                "}}\n",
+                                sums, rows, columns),
+                    "znver3");
+  };
+  EXPECT_TRUE(has(steps(64, 96, 576), "split(Y.j, factor=1024)")) << steps(64, 96, 576);
+  EXPECT_FALSE(has(steps(8, 96, 576), "split(Y.j, factor=1024)")) << steps(8, 96, 576);
+}
+
+/// A short row is one block, not a block and a rest.
+TEST(ChoosePanels, LeavesNoRestOfAShortRow) {
+  const std::string steps = steps_of(
+      "kernel k(X: float32[384, 32, 379]) -> (Y: float32[32, 379]) {\n"
+      "  Y[i, j] = sum[r < 384](X[r, i, j])\n"
+      "}\n",
+      "znver3");
+  EXPECT_TRUE(has(steps, "split(Y.j, factor=512)")) << steps;
+}
+
 TEST(ChoosePanels, SumsDownColumnsForOneRow) {
   const std::string chosen = rows_by_columns(1, 4096, 4096);
   EXPECT_TRUE(has(chosen, "split(C.j, factor=1024)")) << chosen;

@@ -50,6 +50,14 @@ int64_t tasks_beside(const StageGraph& graph, StageId id) {
   return constant_extent_of(graph, others).value_or(1);
 }
 
+/// Whether what a reduction reads is in L3 where it was read before, as weights of a step are.
+bool is_in_l3(const Chooser& chooser, StageId id) {
+  const std::optional<int64_t> elements = constant_work(chooser.graph, id);
+  const int64_t bytes = size_of(chooser.graph[id].types[0]);
+  return elements && *elements > 0 &&
+         *elements <= chooser.machine.l3_bytes * kNearEighths / 8 / bytes;
+}
+
 /// Whether a reduction goes through more than the caches hold, in long runs.
 bool exceeds_caches(const Chooser& chooser, StageId id) {
   constexpr int64_t kOfL2 = 2;  // so many times: nothing of it is there when it is read again
@@ -66,18 +74,13 @@ bool exceeds_caches(const Chooser& chooser, StageId id) {
   constexpr int64_t kManyRows = 64;
   const int64_t each = reduced * std::clamp<int64_t>(last, 1, most);
   if (reduced < kManyRows || each >= most) return reduced >= kManyRows;
-  // Of several, none of which stays in L2 while its columns are read piece by piece.
+  // Of several, none of which stays in L2 while its columns are read piece by piece, or all of
+  // which come from memory.
   constexpr int64_t kSeveral = 4;
-  return each * size_of(stage.types[0]) > chooser.machine.l2_bytes &&
-         tasks_beside(graph, id) >= kSeveral;
-}
-
-/// Whether what a reduction reads is in L3 where it was read before, as weights of a step are.
-bool is_in_l3(const Chooser& chooser, StageId id) {
-  const std::optional<int64_t> elements = constant_work(chooser.graph, id);
-  const int64_t bytes = size_of(chooser.graph[id].types[0]);
-  return elements && *elements > 0 &&
-         *elements <= chooser.machine.l3_bytes * kNearEighths / 8 / bytes;
+  if (tasks_beside(graph, id) < kSeveral) return false;
+  const int64_t bytes = each * size_of(stage.types[0]);
+  return bytes > chooser.machine.l2_bytes ||
+         (bytes > chooser.machine.l1_bytes && !is_in_l3(chooser, id));
 }
 
 /// Of floats, which takes a second instruction for what is no number.
@@ -288,8 +291,12 @@ std::optional<int64_t> columns_of_block(const Chooser& chooser, StageId id, Axis
   if (!most) return most;
   if (!extent) return *most / 2;
   int64_t columns = *most;
+  // The whole of a short row, not the most of it and a rest.
+  if (columns < *extent && 2 * columns * size_of(graph[id].types[0]) <= kRunBytes) columns *= 2;
   const int64_t tasks = tasks_beside(graph, id);
-  const auto are_few = [&](int64_t cores) { return columns * cores > *extent * tasks; };
+  const auto are_few = [&](int64_t cores) {
+    return std::min(columns, *extent) * cores > *extent * tasks;
+  };
   while ((columns > 4 && are_few(kFewCores)) || (columns > least && are_few(chooser.machine.cores)))
     columns /= 2;
   return columns;

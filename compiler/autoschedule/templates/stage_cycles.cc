@@ -15,6 +15,7 @@
 
 #include "compiler/autoschedule/templates/element_work.h"
 #include "compiler/autoschedule/templates/transfers.h"
+#include "compiler/ir/build.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
