@@ -12,14 +12,12 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/parse.h"
 #include "compiler/lower.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/golden.h"
 #include "tests/support/needs_nvrtc.h"
 
 namespace kiln::codegen {
 namespace {
 
-using testing::expect_error;
 using testing::expect_golden;
 
 ir::Kernel lowered(std::string_view loops, Layout layout = Layout::Compact) {

@@ -1,5 +1,6 @@
 #include "compiler/predict/predict.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/parse_ir.h"
@@ -30,9 +31,9 @@ TEST(Predict, AChainOfSumsWaitsForItself) {
   const auto sums = [](int chains) {
     std::string body = "allocate s: float32[64] scope(local) { for k in 0..10000 {\n";
     for (int i = 0; i < 4; ++i) {
-      const std::string at = std::to_string(i % chains * 16);
-      body += "s[ramp(" + at + ", 1, 16)] = s[ramp(" + at + ", 1, 16)] + A[ramp(" +
-              std::to_string(i * 16) + ", 1, 16)]\n";
+      const int at = i % chains * 16;
+      body += fmt::format("s[ramp({0}, 1, 16)] = s[ramp({0}, 1, 16)] + A[ramp({1}, 1, 16)]\n", at,
+                          i * 16);
     }
     body += "} C[ramp(0, 1, 16)] = s[ramp(0, 1, 16)] }";
     return predicted("A: float32[64], C: float32[16]", body.c_str());

@@ -38,13 +38,14 @@ double stream_cycles(const ContractionSize& size, int64_t rows) {
 double dot_cycles(const ContractionSize& size, const DotShape& tile) {
   const bool is_near = tile.columns * size.steps <= size.l1_elements * 3 / 4;
   const double fetch = is_near ? 0 : size.dots.far_vector;
+  const int64_t full_columns = size.columns / tile.columns;
+  const int64_t full_rows = size.rows / tile.rows;
   const auto across = [&](int64_t rows) {
-    return static_cast<double>(size.columns / tile.columns) *
-               one_tile(size, rows, tile.columns, fetch) +
+    return static_cast<double>(full_columns) * one_tile(size, rows, tile.columns, fetch) +
            one_tile(size, rows, size.columns % tile.columns, fetch);
   };
-  return static_cast<double>(size.rows / tile.rows) * across(tile.rows) +
-         across(size.rows % tile.rows) + stream_cycles(size, tile.rows);
+  return static_cast<double>(full_rows) * across(tile.rows) + across(size.rows % tile.rows) +
+         stream_cycles(size, tile.rows);
 }
 
 DotShape best_dots(const ContractionSize& size) {
