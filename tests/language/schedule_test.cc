@@ -331,6 +331,11 @@ TEST(Schedule, KnowsPragmas) {
                      .factors({4}),
                  "axis j was given a pragma at line 11; split it before that",
                  "at step 2: split(j, factor=4)");
+  // Code made of tiles has no loops that could be split too late.
+  Steps of_tiles;
+  of_tiles.add("pragma", "B", {axis("j")}).tag("tile_rows").last().set_value(128);
+  of_tiles.add("split", "B", {axis("j")}).factors({4});
+  EXPECT_EQ(of_tiles.decode().steps.size(), 2u);
 }
 
 TEST(Schedule, PrefetchesForAStageThatReads) {
