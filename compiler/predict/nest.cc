@@ -416,15 +416,10 @@ class Reader : public Visitor {
     at_->touches.push_back(std::move(touch));
   }
 
-  static bool is_division(Operator op) {
-    return op == Operator::FloorDiv || op == Operator::FloorMod || op == Operator::TruncDiv ||
-           op == Operator::TruncMod;
-  }
-
   /// Whether an index divides threads.
   bool is_divided(const Expr& index) const {
     const auto* binary = as<Binary>(index);
-    const bool divides = binary != nullptr && is_division(binary->op);
+    const bool divides = binary != nullptr && autoschedule::divides_whole(binary->op);
     if (divides && std::ranges::any_of(axes_, [&](const For* axis) {
           return is_thread_axis(axis->thread) && uses_var(index, axis->var);
         }))

@@ -72,12 +72,14 @@ bool is_function(Operator op) {
          op != Operator::Fma;
 }
 
-bool divides(Operator op) {
-  return op == Operator::Div || op == Operator::FloorDiv || op == Operator::FloorMod ||
-         op == Operator::TruncDiv || op == Operator::TruncMod;
-}
+bool divides(Operator op) { return op == Operator::Div || divides_whole(op); }
 
 }  // namespace
+
+bool divides_whole(Operator op) {
+  return op == Operator::FloorDiv || op == Operator::FloorMod || op == Operator::TruncDiv ||
+         op == Operator::TruncMod;
+}
 
 Busy busy_cycles(const Operations& operations, const Machine& machine) {
   const auto register_bytes = static_cast<double>(machine.vectors.bytes);

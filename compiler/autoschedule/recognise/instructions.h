@@ -16,6 +16,9 @@ struct Operations {
   double count = 1;
 };
 
+/// Whether it is a division of whole numbers, or what is left of one.
+bool divides_whole(language::Operator op);
+
 /// Cycles for which operations keep a core busy: the ports of multiply-adds, and all vector ports;
 /// and how long one register of them takes, of which each waits for the one before.
 struct Busy {

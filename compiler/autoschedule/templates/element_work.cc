@@ -18,12 +18,6 @@ using language::Operator;
 // A division by a constant: a multiplication of the higher half, and shifts.
 constexpr double kDivisionByConstant = 4;
 
-bool divides_integers(const ir::Binary& binary) {
-  return !is_float(binary.type.element) &&
-         (binary.op == Operator::FloorDiv || binary.op == Operator::FloorMod ||
-          binary.op == Operator::TruncDiv || binary.op == Operator::TruncMod);
-}
-
 class Counter : public ir::Visitor {
  public:
   Counter(const StageGraph& graph, const Machine& machine, int64_t lanes)
@@ -59,7 +53,8 @@ class Counter : public ir::Visitor {
     const bool adds = binary.op == Operator::Add || binary.op == Operator::Sub;
     const bool is_fused =
         adds && is_float(binary.type.element) && (is_product(binary.a) || is_product(binary.b));
-    if (divides_integers(binary) && ir::as_const_int(binary.b)) {
+    const bool is_whole = divides_whole(binary.op) && !is_float(binary.type.element);
+    if (is_whole && ir::as_const_int(binary.b)) {
       operation(Operator::Mul, binary.type, kDivisionByConstant);
     } else if (!is_fused) {
       operation(binary.op, binary.a->type);

@@ -148,7 +148,8 @@ int64_t lanes_down_columns(const Chooser& chooser, StageId id, AxisId axis, int6
   return std::min(best, *columns);
 }
 
-std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, StageId id) {
+std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, StageId id,
+                                                     bool is_shared) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
   if (has_dependent_extents(graph, id) || has_indirect_reads(stage)) return std::nullopt;
@@ -168,7 +169,7 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   if (!allowed || !factor) return std::nullopt;
   ReductionVectors vectors{axis, *factor, along_data};
   if (along_data && !in_blocks)
-    vectors.lanes = lanes_down_columns(chooser, id, axis, *factor, is_worth_sharing(chooser, id));
+    vectors.lanes = lanes_down_columns(chooser, id, axis, *factor, is_shared);
   if (in_blocks) vectors.columns = columns_of_block(chooser, id, axis).value_or(0);
   return vectors;
 }
@@ -236,7 +237,8 @@ void write_reduction(const StageGraph& graph, StageId id,
 
 std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
-  const std::optional<ReductionVectors> vectors = vectors_of_reduction(chooser, id);
+  const bool is_shared = is_worth_sharing(chooser, id);
+  const std::optional<ReductionVectors> vectors = vectors_of_reduction(chooser, id, is_shared);
   Sketch sketch{.name = "reduction", .parameters = {}, .write = {}};
   if (vectors) sketch.name = vectors->along_data ? "vectors along data" : "vectors reduced";
   // As many partial results as lanes: more or fewer would change the order.
@@ -263,8 +265,7 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
         rows >= kManyIterations && exceeds_caches(chooser, id) &&
         (may_hold_rows(chooser, id, vectors->lanes, kRowsAtOnce) || !is_in_l3(chooser, id));
     if (is_full) {
-      const int64_t tasks =
-          may_be_parallel && is_worth_sharing(chooser, id) ? chooser.machine.cores : 1;
+      const int64_t tasks = may_be_parallel && is_shared ? chooser.machine.cores : 1;
       const int64_t at_once =
           is_far ? (rows >= kRowsAtOnce * tasks ? kRowsAtOnce : 1)
                  : rows_that_hide_additions(chooser, id, vectors->lanes, rows / tasks);
@@ -272,8 +273,7 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     }
   }
   if (!columns_of(graph[id]).empty()) {
-    sketch.parameters.push_back(
-        parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id)));
+    sketch.parameters.push_back(parallel_parameter(may_be_parallel && is_shared));
   }
   sketch.write = [&graph, id, vectors](StepWriter& steps, const Values& values) {
     write_reduction(graph, id, vectors, steps, values);

@@ -1,7 +1,7 @@
 // What the elements of a stage take a core: the longest of its vector instructions, its loads and
 // stores, and what comes from each cache.
 //
-//   exp of 16384 float32    on Zen 3: 12.5 thousand cycles of instructions, worth another core
+//   exp of 16384 float32    on Zen 3: 20 thousand cycles of latencies, worth another core
 //   x + x of 16384 int8     on Zen 3: a thousand of loads and stores, which are not
 //
 // Of latencies those of functions count, with some vectors side by side; against those of sums
