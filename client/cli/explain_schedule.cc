@@ -40,7 +40,8 @@ std::vector<PredictedTerm> terms_of(const std::vector<Row>& rows) {
     for (const PredictedTerm& term : row.schedule.terms)
       if (std::ranges::find(terms, term.name, &PredictedTerm::name) == terms.end())
         terms.push_back(term);
-  std::ranges::stable_partition(terms, [](const PredictedTerm& term) { return !term.on_top; });
+  std::stable_partition(terms.begin(), terms.end(),
+                        [](const PredictedTerm& term) { return !term.on_top; });
   return terms;
 }
 
