@@ -14,8 +14,11 @@
 //
 // The order of the shuffles of two and four is the one that LLVM's pass for interleaved accesses
 // knows; a square is turned by perfect shuffles of its halves, one for each bit of a lane's number
-// (Stone, Parallel Processing with the Perfect Shuffle, 1971).
+// (Stone, Parallel Processing with the Perfect Shuffle, 1971), in parts of 128 bits.
+#include <algorithm>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "compiler/codegen/llvm_expr.h"
 #include "compiler/codegen/llvm_values.h"
@@ -29,6 +32,9 @@ using ir::Expr;
 using llvm::Value;
 
 namespace {
+
+// Of a register: shuffles within one are an instruction, all others of x86 with AVX2 are two.
+constexpr int kPartBytes = 16;
 
 /// Two vectors of one length, one behind the other.
 Value* concatenated(llvm::IRBuilderBase& b, Value* first, Value* second) {
@@ -73,23 +79,55 @@ size_t group_of(int64_t apart, int lanes) {
   return is_square && apart >= lanes ? static_cast<size_t>(lanes) : 0;
 }
 
-/// Lane i of row j becomes lane j of row i. Each pass moves the first bit of an element's place,
-/// the bits of its row and then those of its lane, behind all others.
-std::vector<Value*> turned(llvm::IRBuilderBase& b, std::vector<Value*> rows) {
-  const size_t count = rows.size();
+/// The lanes of two rows by turns, each `part` of them by itself: first the lower halves of the
+/// parts, then the upper ones.
+std::pair<Value*, Value*> zipped(llvm::IRBuilderBase& b, Value* first, Value* second, int lanes,
+                                 int part) {
   std::vector<int> low;
   std::vector<int> high;
-  for (size_t i = 0; i < count; ++i) {
-    low.push_back(static_cast<int>(i / 2 + i % 2 * count));
-    high.push_back(low.back() + static_cast<int>(count / 2));
+  for (int i = 0; i < lanes; ++i) {
+    low.push_back(i / part * part + i % part / 2 + i % 2 * lanes);
+    high.push_back(low.back() + part / 2);
   }
-  for (size_t pass = 1; pass < count; pass *= 2) {
-    std::vector<Value*> next;
+  return {b.CreateShuffleVector(first, second, low), b.CreateShuffleVector(first, second, high)};
+}
+
+/// Every other part of two rows: the even ones, and the odd ones.
+std::pair<Value*, Value*> unzipped(llvm::IRBuilderBase& b, Value* first, Value* second, int lanes,
+                                   int part) {
+  std::vector<int> even;
+  std::vector<int> odd;
+  for (int i = 0; i < lanes; ++i) {
+    even.push_back(i / part * 2 * part + i % part);
+    odd.push_back(even.back() + part);
+  }
+  return {b.CreateShuffleVector(first, second, even), b.CreateShuffleVector(first, second, odd)};
+}
+
+/// Lane i of row j becomes lane j of row i. Each pass over the rows of a part moves the first bit
+/// of an element's place, the bits of its row and then those of its lane in the part, behind all
+/// others; then the parts are turned, the other way round.
+std::vector<Value*> turned(llvm::IRBuilderBase& b, std::vector<Value*> rows, int bytes) {
+  const size_t count = rows.size();
+  const size_t part = std::min(count, static_cast<size_t>(kPartBytes / bytes));
+  const auto lanes = static_cast<int>(count);
+  const auto lanes_of_part = static_cast<int>(part);
+  std::vector<Value*> next(count);
+  for (size_t pass = 1; pass < part; pass *= 2) {
     for (size_t i = 0; i < count / 2; ++i) {
-      next.push_back(b.CreateShuffleVector(rows[i], rows[i + count / 2], low));
-      next.push_back(b.CreateShuffleVector(rows[i], rows[i + count / 2], high));
+      const size_t first = i / (part / 2) * part + i % (part / 2);
+      std::tie(next[2 * i], next[2 * i + 1]) =
+          zipped(b, rows[first], rows[first + part / 2], lanes, lanes_of_part);
     }
-    rows = std::move(next);
+    rows.swap(next);
+  }
+  for (size_t pass = part; pass < count; pass *= 2) {
+    for (size_t i = 0; i < count / 2; ++i) {
+      const size_t first = i / part * 2 * part + i % part;
+      std::tie(next[i], next[i + count / 2]) =
+          unzipped(b, rows[first], rows[first + part], lanes, lanes_of_part);
+    }
+    rows.swap(next);
   }
   return rows;
 }
@@ -143,7 +181,7 @@ size_t ExprEmitter::store_together(std::span<const ir::Stmt> statements) {
   if (apart == 2 || apart == 4) {
     stored.push_back(interleaved(b_, rows, lanes));
   } else {
-    stored = turned(b_, std::move(rows));
+    stored = turned(b_, std::move(rows), size_of(type));
   }
   known_.forget_loads(first->buffer);
   const BufferPlace place = place_of(first->buffer);

@@ -51,5 +51,32 @@ TEST(TurnedStores, ScatterNothing) {
   }
 }
 
+size_t count_of(const std::string& code, std::initializer_list<std::string_view> names) {
+  size_t count = 0;
+  for (const std::string_view name : names)
+    for (size_t at = code.find(name); at != std::string::npos; at = code.find(name, at + 1))
+      ++count;
+  return count;
+}
+
+/// A square of n rows takes n shuffles for each bit of a lane's number, within 128 bits or of them.
+TEST(TurnedStores, ShuffleEachRegisterOnceForEachBit) {
+  const auto shuffles = [](std::string_view type, int lanes, const char* cpu) {
+    const language::TextKernel text = panels(type, lanes);
+    const std::string code =
+        source_of(text.kernel, text.schedules[0].second, {TargetKind::Llvm, cpu}, {}, "asm");
+    EXPECT_EQ(count_of(code, {"vpinsr", "vpextr", "vpermt2", "vpermi2", "vpermpd", "vpermq"}), 0U)
+        << code;
+    return count_of(code, {"unpck", "vperm2f128", "vinsertf128", "vshuff64x2", "vinsertf64x4",
+                           "vshuff32x4"}) /
+           static_cast<double>(lanes);
+  };
+  EXPECT_EQ(shuffles("float32", 8, "znver3"), 3);
+  EXPECT_EQ(shuffles("float64", 4, "znver3"), 2);
+  EXPECT_EQ(shuffles("int8", 16, "znver3"), 4);
+  EXPECT_EQ(shuffles("int16", 8, "znver3"), 3);
+  EXPECT_EQ(shuffles("float32", 16, "znver4"), 4);
+}
+
 }  // namespace
 }  // namespace kiln::testing
