@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace kiln::autoschedule {
 namespace {
@@ -58,18 +57,10 @@ double touched_by(const TiledProduct& tiled) {
   return tiled.steps * factors + tiled.batch * tiled.rows * tiled.columns * product.sum_bytes;
 }
 
-/// So many bytes have passed since a tile was read. Where its steps lie in so few sets of a cache
-/// that they evict each other, that has no room for it.
+/// So many bytes have passed since a tile was read.
 Transfers::Others others_of(const FactorTiles& tiles, double steps, double bytes,
                             const Machine& machine) {
-  const auto lines = static_cast<int64_t>(tiles.distance / kLineBytes);
-  if (lines == 0 || std::fmod(tiles.distance, kLineBytes) != 0) return {bytes, bytes};
-  const auto with = [&](int64_t cache, int64_t ways) {
-    const int64_t sets = cache / static_cast<int64_t>(kLineBytes) / ways;
-    const int64_t kept = sets / std::gcd(lines, sets) * ways;
-    return steps > static_cast<double>(kept) ? std::max(bytes, static_cast<double>(cache)) : bytes;
-  };
-  return {with(machine.l1_bytes, machine.l1_ways), with(machine.l2_bytes, machine.l2_ways)};
+  return passed_between(bytes, steps, tiles.distance, machine);
 }
 
 class Fetches {

@@ -5,6 +5,8 @@
 #include "compiler/autoschedule/templates/transfers.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 namespace kiln::autoschedule {
 namespace {
@@ -60,6 +62,19 @@ bool Transfers::is_beyond_l3(double others) const {
 
 bool stays_in_l1(const Transfers::Others& others, const Machine& machine) {
   return others.l1 <= kKept * static_cast<double>(machine.l1_bytes);
+}
+
+Transfers::Others passed_between(double bytes, double lines, double distance,
+                                 const Machine& machine) {
+  constexpr double kLine = Transfers::kLineBytes;
+  const auto step = static_cast<int64_t>(distance / kLine);
+  if (step == 0 || std::fmod(distance, kLine) != 0) return {bytes, bytes};
+  const auto with = [&](int64_t cache, int64_t ways) {
+    const int64_t sets = cache / static_cast<int64_t>(kLine) / ways;
+    const int64_t kept = sets / std::gcd(step, sets) * ways;
+    return lines > static_cast<double>(kept) ? std::max(bytes, static_cast<double>(cache)) : bytes;
+  };
+  return {with(machine.l1_bytes, machine.l1_ways), with(machine.l2_bytes, machine.l2_ways)};
 }
 
 }  // namespace kiln::autoschedule

@@ -54,4 +54,9 @@ class Transfers {
 /// Whether L1 still has what was read before so many others passed.
 bool stays_in_l1(const Transfers::Others& others, const Machine& machine);
 
+/// So many bytes, and lines this far apart. Where these lie in so few sets of a cache that they
+/// evict each other, it has no room for them.
+Transfers::Others passed_between(double bytes, double lines, double distance,
+                                 const Machine& machine);
+
 }  // namespace kiln::autoschedule

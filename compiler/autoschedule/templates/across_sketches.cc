@@ -1,0 +1,187 @@
+// Sketches of elements that read tensors across, along another axis than that of their vectors.
+//
+//   Y[i, j] = X[i, j] + Z[j, i]    blocks of 16 x 16, for which squares of Z are turned in
+//   registers
+#include "compiler/autoschedule/templates/across_sketches.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/autoschedule/templates/across_cost.h"
+#include "compiler/autoschedule/templates/parameters.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
+#include "compiler/ir/build.h"
+#include "compiler/schedule/graph/places_of_tensor.h"
+#include "compiler/schedule/graph/reads.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+// Squares of so many rows and columns are turned in registers at most (codegen/llvm_interleave.cc).
+constexpr int64_t kMostLanes = 16;
+
+/// Blocks of rows and columns, so that what is read along the rows is still in the cache when the
+/// next column reads what is beside it.
+void write_blocks(const StageGraph& graph, StageId id, AxisId across, StepWriter& steps,
+                  const Values& values) {
+  std::vector<AxisId> order = columns_of(graph[id]);
+  const AxisId last = order.back();
+  order.pop_back();
+  std::erase(order, across);
+  const auto [rows, row] = steps.split(id, across, values.get("rows", 1));
+  const auto [columns, column] = steps.split(id, last, values.get("lanes", 1));
+  order.push_back(rows);
+  const std::vector<AxisId> outer = order;
+  order.insert(order.end(), {columns, row, column});
+  steps.reorder(id, order);
+  steps.vectorize(id, column);
+  if (values.get("parallel", 0) != 0) parallel_outer(graph, steps, id, outer);
+}
+
+/// The axis along which neighbours are read where the last axis steps over rows, as in a transpose.
+std::optional<AxisId> axis_across(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  const std::vector<AxisId> columns = columns_of(stage);
+  if (columns.size() < 2 || !is_strided(graph, stage, columns.back())) return std::nullopt;
+  for (size_t i = columns.size() - 1; i-- > 0;) {
+    if (is_contiguous(graph, stage, columns[i])) return columns[i];
+  }
+  return std::nullopt;
+}
+
+/// Tensors that a stage reads along `across` where its last axis steps over rows, and which blocks
+/// can have in their own order; none where one of them cannot be.
+std::vector<const ir::TensorRead*> turned_reads(const StageGraph& graph, StageId id,
+                                                AxisId across) {
+  const Stage& stage = graph[id];
+  const AxisId last = columns_of(stage).back();
+  std::vector<const ir::TensorRead*> found;
+  bool are_turnable = true;
+  for (const ir::Expr& body : stage.bodies) {
+    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+      const std::optional<int64_t> distance = distance_along(graph, read, last);
+      if (distance && (*distance == 0 || *distance == 1)) return;
+      const bool is_turnable = is_contiguous_in(graph, read, across) &&
+                               is_used_in(graph, read, last) &&
+                               read.stage < graph.kernel->definition.stages.size() &&
+                               graph[read.stage].attach.kind == schedule::Attach::Kind::Root;
+      const schedule::TensorId tensor{read.stage, read.output};
+      are_turnable =
+          are_turnable && is_turnable && schedule::places_of_tensor(graph, id, tensor).is_one();
+      const bool is_known = std::ranges::any_of(found, [&](const ir::TensorRead* other) {
+        return schedule::TensorId{other->stage, other->output} == tensor;
+      });
+      if (!is_known) found.push_back(&read);
+    });
+  }
+  if (!are_turnable) found.clear();
+  return found;
+}
+
+/// Blocks of rows and columns, for which what lies across is copied in their own order: vectors
+/// along its rows, as many as they have lanes, are squares that are turned in registers
+/// (codegen/llvm_interleave.cc). Down the rows first, whose lines go on.
+void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
+                         const std::vector<const ir::TensorRead*>& reads, int64_t lanes,
+                         StepWriter& steps, const Values& values) {
+  std::vector<AxisId> outer = columns_of(graph[id]);
+  const AxisId last = outer.back();
+  outer.pop_back();
+  std::erase(outer, across);
+  const std::vector<AxisId> others = outer;
+  const auto [rows, row] = steps.split(id, across, values.get("rows", lanes));
+  const auto [columns, column] = steps.split(id, last, values.get("lanes", lanes));
+  outer.push_back(columns);
+  std::vector<AxisId> order = outer;
+  order.insert(order.end(), {rows, row, column});
+  steps.reorder(id, order);
+  steps.vectorize(id, column);
+  if (values.get("parallel", 0) != 0) {
+    parallel_outer(graph, steps, id, outer);
+    // Few tiles side by side are few parts for many cores.
+    constexpr int64_t kFewTiles = 32;
+    const int64_t tiles =
+        constant_extent(graph, last).value_or(kFewTiles) / values.get("lanes", lanes);
+    if (others.empty() && tiles < kFewTiles) steps.parallel(id, rows);
+  }
+  for (const ir::TensorRead* read : reads) {
+    std::vector<AxisId> layout;
+    for (const AxisId axis : others)
+      if (is_used_in(graph, *read, axis)) layout.push_back(axis);
+    layout.insert(layout.end(), {columns, rows, row, column});
+    const auto [copy, axes] = steps.cache_read({read->stage, read->output}, id, layout, "local");
+    steps.compute_at(copy, id, rows);
+    const auto [lines, of_line] = steps.split(copy, axes[axes.size() - 2], lanes);
+    const auto [squares, turned] = steps.split(copy, axes.back(), lanes);
+    steps.reorder(copy, {squares, lines, turned, of_line});
+    steps.unroll(copy, turned);
+    steps.vectorize(copy, of_line);
+  }
+}
+
+/// Of two parameters of rows and columns the values that take least; and what these take.
+double prefer_cheapest(Parameter& rows, Parameter& columns, ElementBlock block,
+                       const AcrossCost& cost) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const int64_t row : rows.values) {
+    for (const int64_t column : columns.values) {
+      block.rows = static_cast<double>(row);
+      block.columns = static_cast<double>(column);
+      block.lanes = block.columns;
+      const double cycles = cost.cycles(block);
+      if (cycles >= least) continue;
+      least = cycles;
+      rows.preferred = row;
+      columns.preferred = column;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+std::vector<Sketch> with_blocks_across(const Chooser& chooser, StageId id, Sketch elements,
+                                       bool may_be_parallel) {
+  const StageGraph& graph = chooser.graph;
+  const std::optional<AxisId> across = axis_across(graph, id);
+  if (!across) return {std::move(elements)};
+  const AxisId last = columns_of(graph[id]).back();
+  const AcrossCost cost(chooser, id, *across);
+  const Parameter parallel = parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id));
+  Parameter line = elements.parameters[0];
+  const auto lanes_of_line = static_cast<double>(line.preferred);
+  const ElementBlock whole{
+      .columns = cost.columns(), .lanes = lanes_of_line, .between = cost.between()};
+  std::vector<std::pair<double, Sketch>> sketches;
+  sketches.emplace_back(cost.cycles(whole), std::move(elements));
+
+  Parameter rows = tile_parameter(graph, "rows", *across, {4, 8, 16, 32, 64}, 16);
+  const double in_blocks = prefer_cheapest(rows, line, {}, cost);
+  Sketch blocks{.name = "blocks",
+                .parameters = {rows, line, parallel},
+                .write = [&graph, id, across](StepWriter& steps, const Values& values) {
+                  write_blocks(graph, id, *across, steps, values);
+                }};
+  sketches.emplace_back(in_blocks, std::move(blocks));
+  if (!may_be_parallel) return {std::move(sketches[0].second), std::move(sketches[1].second)};
+
+  std::vector<const ir::TensorRead*> turned;
+  if (id < graph.kernel->definition.stages.size()) turned = turned_reads(graph, id, *across);
+  if (!turned.empty()) {
+    const int64_t lanes = std::min(register_lanes(chooser, id), kMostLanes);
+    rows = tile_parameter(graph, "rows", *across, {lanes, 2 * lanes, 4 * lanes}, lanes);
+    Parameter columns = tile_parameter(graph, "lanes", last, {lanes, 2 * lanes, 4 * lanes}, lanes);
+    const double in_squares = prefer_cheapest(
+        rows, columns, {.square = static_cast<double>(lanes), .is_down = true}, cost);
+    Sketch squares{
+        .name = "turned blocks",
+        .parameters = {rows, columns, parallel},
+        .write = [&graph, id, across, turned, lanes](StepWriter& steps, const Values& values) {
+          write_turned_blocks(graph, id, *across, turned, lanes, steps, values);
+        }};
+    sketches.emplace_back(in_squares, std::move(squares));
+  }
+  return cheapest_first(std::move(sketches));
+}
+
+}  // namespace kiln::autoschedule
