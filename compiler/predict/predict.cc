@@ -77,6 +77,16 @@ class Cores {
     return std::ceil(nest.extent / threads_);
   }
 
+  /// Whether it is one of as many stores as they have lanes, side by side, whose lanes lie further
+  /// apart: they are turned in registers, a shuffle of each for each bit of a lane's number.
+  static bool is_of_square(const Touch& touch, const Nest& nest) {
+    if (!touch.is_store || touch.lane_stride < touch.lanes) return false;
+    return touch.lanes <= std::ranges::count_if(nest.touches, [&](const Touch& other) {
+             return other.is_store && other.buffer == touch.buffer && other.lanes == touch.lanes &&
+                    other.lane_stride == touch.lane_stride && other.strides == touch.strides;
+           });
+  }
+
   Core direct(const Nest& nest) const {
     Core core;
     Busy busy;
@@ -88,16 +98,20 @@ class Cores {
     core.arithmetic = std::max({busy.multiply_adds, busy.all, nest.unit_cycles});
     double loads = 0;
     double stores = 0;
+    double turned = 0;
     for (const Touch& touch : nest.touches) {
       const double bytes = static_cast<double>(touch.lanes * touch.element_bytes);
-      const double count = touch.is_gather
+      const bool is_row = touch.is_gather && is_of_square(touch, nest);
+      const double count = touch.is_gather && !is_row
                                ? static_cast<double>(touch.lanes)
                                : std::ceil(bytes / static_cast<double>(machine_.vectors.bytes));
+      if (is_row) turned += std::log2(touch.lanes) * count / machine_.operations;
       // The same in each iteration: it stays in a register.
       const bool stays = nest.inner.empty() && !touch.strides.empty() && nest.extent > 1 &&
                          touch.strides.back() == 0 && !touch.is_store;
       if (!stays) (touch.is_store ? stores : loads) += count;
     }
+    core.arithmetic += turned;
     core.transfers = std::max(loads / machine_.loads, stores);
     core.latency =
         static_cast<double>(nest.chain.updates) * (nest.chain.is_float ? machine_.latency : 1);

@@ -63,7 +63,9 @@ CompilerPool::CompilerPool(const Options& options, Launcher& launcher, Superviso
 }
 
 void CompilerPool::add_compiler() {
-  const WorkerSpec spec{.role = Role::Compiler, .index = static_cast<int>(compilers_.size())};
+  const WorkerSpec spec{.role = Role::Compiler,
+                        .index = static_cast<int>(compilers_.size()),
+                        .threads = options_.threads};
   compilers_.push_back(
       std::make_unique<Compiler>(*this, spec, launcher_, supervisor_, options_.times));
 }

@@ -32,6 +32,7 @@ class CompilerPool {
  public:
   struct Options {
     int compilers = 1;                               // at most
+    int threads = 0;                                 // of kernels on this host
     Clock::duration idle = std::chrono::minutes(1);  // before one that is not the only one ends
     size_t limit = 256;                              // tasks of one tenant that wait
     int64_t memory_bytes = int64_t{4} << 30;         // of one compiler

@@ -96,6 +96,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       disk_(options.cache_folder, options.disk_cache_bytes),
       shared_(shared_cache(options)),
       compilers_({.compilers = options.compilers,
+                  .threads = options.threads,
                   .limit = options.queue,
                   .memory_bytes = options.compile_memory_bytes,
                   .times = options.times},

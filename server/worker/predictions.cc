@@ -21,7 +21,6 @@
 #include "compiler/tile_gain.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
-#include "runtime/cpu/cpus.h"
 #include "runtime/cpu/host_speed.h"
 #include "server/worker/compiler_input.h"
 
@@ -87,7 +86,7 @@ std::string text_of(const predict::Surroundings& around, int threads) {
 
 /// Of the target of a request.
 struct Predictor {
-  Predictor(const internal::Predict& task, const Target& target)
+  Predictor(const internal::Predict& task, const Target& target, int threads)
       : sizes(task.sizes().begin(), task.sizes().end()) {
     const Backend* const backend = find_backend(target);
     if (backend == nullptr) {
@@ -109,7 +108,6 @@ struct Predictor {
     }
     const autoschedule::Machine cpu = autoschedule::machine_of(target.arch);
     const predict::Surroundings around = surroundings_of(target.arch, cpu);
-    const int threads = task.threads() > 0 ? static_cast<int>(task.threads()) : available_cpus();
     machine = autoschedule::text_of(cpu);
     surroundings = text_of(around, threads);
     predict = [this, cpu, around, threads](const ir::Kernel& loops) {
@@ -140,13 +138,14 @@ v1::PredictedSchedule& add(v1::PredictResponse& response, const std::string& nam
 
 }  // namespace
 
-v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles) {
+v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles, int threads) {
   CompilerInput input(task.request());
   // Schedules for so many cores, not for those of this host.
   if (task.threads() > 0 && !input.target.traits().has_threads)
     input.target.arch =
         with_cores(without_cores(input.target.arch), static_cast<int>(task.threads()));
-  const Predictor predictor(task, input.target);
+  const Predictor predictor(task, input.target,
+                            task.threads() > 0 ? static_cast<int>(task.threads()) : threads);
   v1::PredictResponse response;
   response.set_machine(predictor.machine);
   response.set_surroundings(predictor.surroundings);

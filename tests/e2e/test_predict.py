@@ -40,6 +40,21 @@ def test_cores_and_cpus_need_not_be_here(daemon):
     assert seconds(target="llvm -mcpu=x86-64-v2", threads=1) > one
 
 
+def test_the_threads_of_kernels_are_those_of_the_daemon(start):
+    tensors, _ = matmul()
+    sizes = {"n": 2048, "l": 2048, "m": 2048}
+
+    def predicted(threads):
+        daemon = start(threads=threads)
+        found = daemon.connection.predict(tensors, sizes=sizes)
+        assert daemon.stop() == 0
+        return found
+
+    one, four = predicted(1), predicted(4)
+    assert "; 1 thread, " in one.surroundings and "; 4 threads, " in four.surroundings
+    assert one.schedules[0].terms["arithmetic"] > 3 * four.schedules[0].terms["arithmetic"]
+
+
 def test_a_size_that_is_missing_is_named(daemon):
     tensors, _ = matmul()
     with pytest.raises(kiln.InvalidArgument) as caught:

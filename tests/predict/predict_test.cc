@@ -44,6 +44,22 @@ TEST(Predict, AChainOfSumsWaitsForItself) {
   EXPECT_GT(sums(1).cycles, 2 * sums(4).cycles);
 }
 
+/// As many stores as they have lanes are rows of a square, and fewer move each lane by itself.
+TEST(Predict, SquaresAreTurnedInRegisters) {
+  const auto stores = [](int count) {
+    std::string body = "for i in 0..64 {\n";
+    for (int row = 0; row < count; ++row)
+      body += fmt::format("C[ramp(i*256 + {0}, 16, 16)] = A[ramp(i*256 + {1}, 1, 16)]\n", row,
+                          row * 16);
+    body += "}";
+    return predicted("A: float32[16384], C: float32[16384]", body.c_str());
+  };
+  EXPECT_EQ(term_of(stores(16), "loads and stores"), 64 * 16);
+  EXPECT_EQ(term_of(stores(16), "arithmetic"), 64 * 16 * 4 / zen4().operations);
+  EXPECT_EQ(term_of(stores(15), "loads and stores"), 64 * 15 * 16);
+  EXPECT_EQ(term_of(stores(15), "arithmetic"), 0);
+}
+
 TEST(Predict, WhatDoesNotFitIntoCachesComesFromMemory) {
   const Prediction large =
       predicted("A: float32[67108864], C: float32[67108864]",
