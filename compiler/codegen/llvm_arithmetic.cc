@@ -3,8 +3,12 @@
 // "Computation of elementary functions on the IBM RISC System/6000 processor" (1990).
 #include "compiler/codegen/llvm_arithmetic.h"
 
+#include <bit>
+#include <utility>
+
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include "compiler/codegen/llvm_values.h"
 #include "runtime/core/error.h"
@@ -53,8 +57,20 @@ Value* scaled_register(llvm::IRBuilderBase& b, Value* x, Value* n) {
   return b.CreateIntrinsic(is_double ? of_double : of_float, {}, {x, n, zero, b.getInt8(0xff)});
 }
 
-/// Whether the magnitude of a float lies in 2^low .. 2^high; 0, nan and infinity do not.
-Value* has_exponent(llvm::IRBuilderBase& b, Value* x, int low, int high) {
+/// Of whole numbers without sign the largest, or some that one of which is.
+Value* larger_halves(llvm::IRBuilderBase& b, Value* x) {
+  // Registers of other sizes than this have two of its instructions, or half of one.
+  constexpr unsigned kCommonBits = 256;
+  while (bits_of(x) > kCommonBits) {
+    const int half = lanes_of(x) / 2;
+    x = b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, slice(b, x, 0, half),
+                                slice(b, x, half, half));
+  }
+  return x;
+}
+
+/// Whether the magnitudes of all floats lie in 2^low .. 2^high; 0, nan and infinity do not.
+Value* have_exponents(llvm::IRBuilderBase& b, Value* x, int low, int high) {
   constexpr int kBias = 127;
   constexpr int kFraction = 23;
   llvm::Type* const whole = like(x->getType(), b.getInt32Ty());
@@ -62,7 +78,11 @@ Value* has_exponent(llvm::IRBuilderBase& b, Value* x, int low, int high) {
   Value* const magnitude = b.CreateShl(b.CreateBitCast(x, whole), integer(whole, 1));
   const int64_t first = int64_t{low + kBias} << (kFraction + 1);
   const int64_t count = int64_t{high - low} << (kFraction + 1);
-  return b.CreateICmpULT(b.CreateSub(magnitude, integer(whole, first)), integer(whole, count));
+  Value* const distance = b.CreateSub(magnitude, integer(whole, first));
+  if (!x->getType()->isVectorTy()) return b.CreateICmpULT(distance, integer(whole, count));
+  Value* const largest = larger_halves(b, distance);
+  return b.CreateNot(
+      b.CreateOrReduce(b.CreateICmpUGE(largest, integer(largest->getType(), count))));
 }
 
 }  // namespace
@@ -92,33 +112,58 @@ Value* scaled(llvm::IRBuilderBase& b, Value* x, Value* n) {
 Value* divided_by_one(llvm::IRBuilderBase& b, Value* x, Value* y) {
   llvm::Type* const type = x->getType();
   const auto lanes = static_cast<unsigned>(lanes_of(x));
-  llvm::Function* const function = b.GetInsertBlock()->getParent();
-  auto* const fast = llvm::BasicBlock::Create(b.getContext(), "by_reciprocal", function);
-  auto* const slow = llvm::BasicBlock::Create(b.getContext(), "by_division", function);
-  auto* const end = llvm::BasicBlock::Create(b.getContext(), "divided", function);
   Value* const one = number(y->getType(), 1);
   // Of a loop, this part is computed in front of it.
-  Value* const is_normal = has_exponent(b, y, -24, 24);
+  Value* const is_normal = have_exponents(b, y, -24, 24);
   Value* const reciprocal = b.CreateVectorSplat(lanes, b.CreateFDiv(one, y));
   Value* const divisor = b.CreateVectorSplat(lanes, y);
 
-  Value* const is_outside = b.CreateOrReduce(b.CreateNot(has_exponent(b, x, -100, 100)));
-  b.CreateCondBr(b.CreateAnd(is_normal, b.CreateNot(is_outside)), fast, slow);
-  b.SetInsertPoint(fast);
-  const auto fma = [&](Value* p, Value* q, Value* r) {
-    return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {p, q, r});
+  const auto by_reciprocal = [&] {
+    const auto fma = [&](Value* p, Value* q, Value* r) {
+      return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {p, q, r});
+    };
+    Value* const estimate = b.CreateFMul(x, reciprocal);
+    Value* const rest = fma(b.CreateFNeg(estimate), divisor, x);
+    return fma(rest, reciprocal, estimate);
   };
-  Value* const estimate = b.CreateFMul(x, reciprocal);
-  Value* const rest = fma(b.CreateFNeg(estimate), divisor, x);
-  Value* const quotient = fma(rest, reciprocal, estimate);
-  b.CreateBr(end);
-  b.SetInsertPoint(slow);
-  Value* const plain = b.CreateFDiv(x, divisor);
-  b.CreateBr(end);
+  return chosen(b, b.CreateAnd(is_normal, have_exponents(b, x, -100, 100)), by_reciprocal,
+                [&] { return b.CreateFDiv(x, divisor); });
+}
+
+Value* are_at_most(llvm::IRBuilderBase& b, Value* x, double limit) {
+  const bool is_double = x->getType()->getScalarType()->isDoubleTy();
+  const unsigned words = static_cast<unsigned>(lanes_of(x)) * (is_double ? 2 : 1);
+  llvm::Type* const whole = like(x->getType(), is_double ? b.getInt64Ty() : b.getInt32Ty());
+  // Of a double the upper word, which comes second.
+  const int64_t kept = is_double ? int64_t{0x7fffffff} << 32 : 0x7fffffff;
+  Value* const magnitude = b.CreateAnd(b.CreateBitCast(x, whole), integer(whole, kept));
+  auto* const type = llvm::FixedVectorType::get(b.getInt32Ty(), words);
+  Value* const largest = larger_halves(b, b.CreateBitCast(magnitude, type));
+  const int64_t last = is_double ? std::bit_cast<int64_t>(limit) >> 32
+                                 : std::bit_cast<int32_t>(static_cast<float>(limit));
+  return b.CreateNot(b.CreateOrReduce(b.CreateICmpUGT(largest, integer(largest->getType(), last))));
+}
+
+Value* chosen(llvm::IRBuilderBase& b, Value* condition, llvm::function_ref<Value*()> usual,
+              llvm::function_ref<Value*()> other) {
+  llvm::Function* const function = b.GetInsertBlock()->getParent();
+  auto* const yes = llvm::BasicBlock::Create(b.getContext(), "usual", function);
+  auto* const no = llvm::BasicBlock::Create(b.getContext(), "other", function);
+  auto* const end = llvm::BasicBlock::Create(b.getContext(), "chosen", function);
+  b.CreateCondBr(condition, yes, no, llvm::MDBuilder(b.getContext()).createLikelyBranchWeights());
+  const auto branch = [&](llvm::BasicBlock* block, llvm::function_ref<Value*()> emit) {
+    b.SetInsertPoint(block);
+    Value* const value = emit();
+    llvm::BasicBlock* const last = b.GetInsertBlock();
+    b.CreateBr(end);
+    return std::pair(value, last);
+  };
+  const auto [first, first_block] = branch(yes, usual);
+  const auto [second, second_block] = branch(no, other);
   b.SetInsertPoint(end);
-  llvm::PHINode* const result = b.CreatePHI(type, 2);
-  result->addIncoming(quotient, fast);
-  result->addIncoming(plain, slow);
+  llvm::PHINode* const result = b.CreatePHI(first->getType(), 2);
+  result->addIncoming(first, first_block);
+  result->addIncoming(second, second_block);
   return result;
 }
 

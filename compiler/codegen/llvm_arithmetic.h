@@ -1,5 +1,6 @@
 #pragma once
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/IRBuilder.h>
 
 namespace kiln::codegen {
@@ -21,5 +22,14 @@ llvm::Value* scaled(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* n
 /// x / y for a y that is the same in all lanes, rounded as the division is, but by its reciprocal
 /// where no part of that can overflow or get lost. To be called where Arithmetic::fuses.
 llvm::Value* divided_by_one(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y);
+
+/// Whether the magnitudes of all lanes of a vector are at most `limit`, or, of float64, less than
+/// 2^-20 of it above; no nan is.
+llvm::Value* are_at_most(llvm::IRBuilderBase& builder, llvm::Value* x, double limit);
+
+/// What is nearly always the first of two, by a jump. Each emits a value of one type.
+llvm::Value* chosen(llvm::IRBuilderBase& builder, llvm::Value* condition,
+                    llvm::function_ref<llvm::Value*()> usual,
+                    llvm::function_ref<llvm::Value*()> other);
 
 }  // namespace kiln::codegen

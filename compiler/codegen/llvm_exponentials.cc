@@ -34,8 +34,15 @@ Value* scaled_exponential(FloatBuilder& f, Value* r, const FloatBuilder::Whole& 
   return f.b.CreateFMul(f.b.CreateFMul(p, f.power_of_two(first, r)), f.power_of_two(second, r));
 }
 
-/// e^x = 2^n e^r with r in half a ln 2 around 0. 0.83 ulp.
-Value* exponential(FloatBuilder& f, Value* x) {
+/// Of magnitudes for which e^x is a normal number: 2^n is added in the bits of e^r.
+Value* exponential_of_small(FloatBuilder& f, Value* x) {
+  const FloatBuilder::Whole n = f.rounded(x, std::numbers::log2e);
+  Value* const p = f.bits(exponential_near_0(f, f.less_ln2(x, n.value)));
+  Value* const scale = f.b.CreateShl(n.integer, integer(p->getType(), fraction_bits(x)));
+  return f.from_bits(f.b.CreateAdd(p, scale), x);
+}
+
+Value* exponential_of_any(FloatBuilder& f, Value* x) {
   // Past these the result is infinity and 0; they keep n in range, and let nan through.
   Value* const low = f.at_least(x, f.constant(x, -104, -746));
   // An instruction that scales needs no upper end: however wrong r may be, the result is infinite.
@@ -45,6 +52,14 @@ Value* exponential(FloatBuilder& f, Value* x) {
   const FloatBuilder::Whole n = f.rounded(t, std::numbers::log2e);
   Value* const r = f.less_ln2(t, n.value);
   return scaled_exponential(f, r, n);
+}
+
+/// e^x = 2^n e^r with r in half a ln 2 around 0. 0.83 ulp.
+Value* exponential(FloatBuilder& f, Value* x) {
+  if (f.scales(x) || !f.arithmetic.fuses || !fills_registers(x)) return exponential_of_any(f, x);
+  return chosen(
+      f.b, are_at_most(f.b, x, is_double(x) ? 707 : 86), [&] { return exponential_of_small(f, x); },
+      [&] { return exponential_of_any(f, x); });
 }
 
 /// 0.8 ulp.

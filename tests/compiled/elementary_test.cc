@@ -67,6 +67,65 @@ TEST(Elementary, OfSpecialValuesIsAsInC) {
   }
 }
 
+/// Numbers of -80 .. 80, of which most vectors have none but these; some have one that is too large
+/// or too small for e^x to be normal, infinite or nan.
+template <typename Float>
+std::vector<Float> with_strangers() {
+  const Float scale = sizeof(Float) == 8 ? 8 : 1;
+  const Float strangers[] = {Float(-87.5) * scale,
+                             Float(-100) * scale,
+                             Float(88.5) * scale,
+                             Float(1e30),
+                             Float(-1e30),
+                             INFINITY,
+                             -INFINITY,
+                             NAN};
+  std::vector<Float> x;
+  while (x.size() < static_cast<size_t>(kBatch)) {
+    const size_t i = x.size();
+    x.push_back(i % 77 == 0 ? strangers[i / 77 % 8]
+                            : std::sin(static_cast<Float>(i)) * Float(85) * scale);
+  }
+  return x;
+}
+
+/// Of vectors whose lanes are all small, e^x is computed otherwise than of others, and by one.
+template <typename Float>
+void expect_the_same_beside_strangers(DType type, const std::string& arch) {
+  for (const Operator op : {Operator::Exp, Operator::Sigmoid, Operator::Erf}) {
+    std::vector<HostTensor> tensors = {tensor_of(with_strangers<Float>()), {}, {}};
+    run_artifact(compile_lowered(over_all(op, 1, type), arch), tensors);
+    const std::vector<Float> vectors = values_of<Float>(tensors[1]);
+    const std::vector<Float> elements = values_of<Float>(tensors[2]);
+    size_t differ = 0;
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      const bool are_nan = std::isnan(vectors[i]) && std::isnan(elements[i]);
+      if (!are_nan && vectors[i] != elements[i]) ++differ;
+    }
+    EXPECT_EQ(differ, 0U) << language::row_of(op).spelling << ' ' << arch;
+  }
+}
+
+TEST(Elementary, DoesNotDependOnTheOtherLanes) {
+  for (const char* arch : {"", "x86-64-v3"}) {
+    expect_the_same_beside_strangers<float>(DType::Float32, arch);
+    expect_the_same_beside_strangers<double>(DType::Float64, arch);
+  }
+}
+
+/// With AVX2 alone, of every 4093rd float.
+TEST(Elementary, ExponentialWithoutScalingIsAsAccurate) {
+  const auto artifact = compile_lowered(over_all(Operator::Exp, 1), "x86-64-v3");
+  Worst<float> worst;
+  std::vector<float> x(kBatch);
+  constexpr uint32_t kStride = 4093;
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = std::bit_cast<float>(static_cast<uint32_t>(i) * kStride);
+  look_at(
+      artifact, x, x.size(), [](float each) { return exact(Operator::Exp, each); }, worst);
+  EXPECT_LE(worst.steps, allowed(Operator::Exp)) << "at " << worst.at;
+}
+
 /// Pairs of floats: all of special values, then any numbers of e^-80 .. e^80 beside numbers of
 /// -2 .. 2 and of -40 .. 40, and any bits at all.
 struct Pairs {

@@ -25,9 +25,9 @@ Device& cpu_device(int threads) {
   return *device;
 }
 
-std::shared_ptr<const Artifact> compile_lowered(const ir::Kernel& kernel) {
+std::shared_ptr<const Artifact> compile_lowered(const ir::Kernel& kernel, const std::string& arch) {
   return std::make_shared<Artifact>(
-      codegen::make_cpu_artifact(kernel, nullptr, {.arch = host_cpu()}));
+      codegen::make_cpu_artifact(kernel, nullptr, {.arch = arch.empty() ? host_cpu() : arch}));
 }
 
 std::shared_ptr<const Artifact> compile_for_host(const language::Kernel& kernel,

@@ -17,8 +17,9 @@ namespace kiln::testing {
 /// The CPU device of this process with so many threads; opened once each.
 Device& cpu_device(int threads = 2);
 
-/// A kernel lowered by hand, for compact arguments.
-std::shared_ptr<const Artifact> compile_lowered(const ir::Kernel& kernel);
+/// A kernel lowered by hand, for compact arguments; for another CPU than this where one is named.
+std::shared_ptr<const Artifact> compile_lowered(const ir::Kernel& kernel,
+                                                const std::string& arch = {});
 
 /// Definition and schedule -> artifact, for this host. The schedule is taken as it is.
 std::shared_ptr<const Artifact> compile_for_host(const language::Kernel& kernel,
