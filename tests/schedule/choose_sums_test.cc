@@ -170,5 +170,25 @@ TEST(ChooseSums, PartsAreNotOfTheCores) {
   }
 }
 
+/// Blocks of columns have four registers of sums, beside what is loaded and compared; sums that
+/// come from L3 have eight, and more rows.
+TEST(ChooseSums, DownColumnsFitTheRegisters) {
+  const auto down = [](std::string_view how, int rows, int columns, const std::string& arch) {
+    return automatic(fmt::format("kernel k(X: float32[{0}, {1}]) -> (Y: float32[{1}]) {{ Y[j] = "
+                                 "{2}[i < {0}](X[i, j]) }}",
+                                 rows, columns, how),
+                     {}, arch);
+  };
+  const auto expect = [](const std::string& loops, int rows, int lanes) {
+    EXPECT_NE(loops.find(fmt::format("i.inner in 0..{} unroll", rows)), std::string::npos) << loops;
+    EXPECT_NE(loops.find(fmt::format("in 0..{} vectorize", lanes)), std::string::npos) << loops;
+  };
+  expect(down("max", 4096, 4096, "znver3"), 4, 32);
+  expect(down("sum", 4096, 4096, "znver3"), 4, 32);
+  expect(down("max", 512, 2048, "znver3"), 4, 32);
+  expect(down("sum", 512, 2048, "znver3"), 16, 64);
+  expect(down("max", 4096, 4096, "znver4"), 4, 64);
+}
+
 }  // namespace
 }  // namespace kiln::testing
