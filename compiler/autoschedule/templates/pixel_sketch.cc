@@ -6,7 +6,6 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/autoschedule/templates/convolution.h"
-#include "compiler/autoschedule/templates/transfers.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 
@@ -95,9 +94,11 @@ bool may_have_pixels(const StageGraph& graph, const Convolution& convolution) {
 double pixels_cycles(const Convolution& convolution) {
   ContractionSize size = size_in_one_line(convolution);
   const TileShape tile = best_tile(size);
-  // A tile is copied for all rows that it is multiplied with: where L1 has it, no line comes again.
-  const auto others = static_cast<double>(size.steps * tile.lanes) * convolution.element_bytes;
-  if (stays_in_l1({others, others}, convolution.machine)) size.vector_cycles = 0;
+  // A tile is copied for all rows that it is multiplied with, one line after the other: of what is
+  // no larger than L1 nothing waits for L2.
+  const double copied_tile =
+      static_cast<double>(size.steps * tile.lanes) * convolution.element_bytes;
+  if (copied_tile <= static_cast<double>(convolution.machine.l1_bytes)) size.vector_cycles = 0;
   // To the others of its tile, and of the result.
   const auto copied = static_cast<double>((size.steps + size.rows) * size.columns);
   return tile_cycles(size, tile) + copied_element_cycles(convolution) * copied;
