@@ -89,6 +89,18 @@ const Case kCases[] = {
      "kernel k(A: float32[160, 2, 1030], B: float32[160, 2, 45]) -> (C: float32[2, 1030, 45]) {"
      " C[h, i, j] = sum[k < 160](A[k, h, i] * B[k, h, j]) }",
      {}},
+    {"bytes_read_across",
+     "kernel k(X: int8[70, 45], Z: int8[45, 70]) -> (Y: int8[45, 70]) {"
+     " Y[i, j] = X[j, i] + Z[i, j] }",
+     {}},
+    {"read_across_and_converted",
+     "kernel k(X: bfloat16[n, 5, 37]) -> (Y: float32[37, 5, n]) {"
+     " Y[i, h, j] = float32(X[j, h, i]) * 0.5 }",
+     {51}},
+    {"doubles_read_across_twice",
+     "kernel k(X: float64[64, 33], Z: float64[64, 33]) -> (Y: float64[33, 64]) {"
+     " Y[i, j] = X[j, i] * Z[j, i] + X[j, i] }",
+     {}},
     {"transposed_matmul",
      "kernel k(A: float32[n, l], B: float32[m, l]) -> (C: float32[n, m]) {"
      " C[i, j] = sum[k < l](A[i, k] * B[j, k]) }",
