@@ -7,6 +7,8 @@
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/autoschedule/choose/sketch_space.h"
+#include "compiler/ir/print.h"
+#include "compiler/lower.h"
 #include "compiler/tile_ways.h"
 #include "tests/support/kernels.h"
 
@@ -64,6 +66,30 @@ TEST(TileBlocks, AreSketchesWhosePragmasSayThem) {
     ASSERT_GT(schedule.steps.size(), taken.steps.size());
     for (size_t step = 0; step < taken.steps.size(); ++step)
       EXPECT_EQ(schedule.steps[step].kind, taken.steps[step].kind);
+  }
+}
+
+/// They say nothing of loops: the CUDA C is that of the definition without them.
+TEST(TileBlocks, LeaveTheirStagesToAutomaticSchedules) {
+  for (const char* text :
+       {"kernel f(A: float16[512, 512], B: float16[512, 512]) -> (C: float32[512, 512]) {"
+        " C[i, j] = sum[k < 512](float32(A[i, k]) * float32(B[k, j])) }",
+        "kernel f(A: float16[512, 511], B: float16[511, 512]) -> (C: float16[512, 512]) {"
+        " P: float32[512, 512] P[i, j] = sum[k < 511](float32(A[i, k]) * float32(B[k, j]))"
+        " C[i, j] = float16(max(P[i, j], 0)) }"}) {
+    const language::Kernel kernel = kernel_of(text).kernel;
+    const language::Schedule automatic = choose_schedule(kernel, {}, kHopper, kUntouched);
+    const language::TargetSchedules given = language::parse_schedules(
+        "schedule cuda { pragma(C.i, tile_rows, value=128)\npragma(C.j, tile_columns, value=64) }",
+        "test.steps", kernel);
+    const language::Schedule chosen = choose_schedule(kernel, given[0].second, kHopper, {});
+    ASSERT_EQ(chosen.steps.size(), automatic.steps.size() + 2);
+    LoweringObserver silent;
+    const auto lowered = [&](const language::Schedule& schedule) {
+      return ir::print(lower(kernel, schedule, kHopper, {}, Layout::Compact, silent));
+    };
+    EXPECT_EQ(lowered(chosen), lowered(automatic));
+    EXPECT_EQ(tile_block_of(chosen), (TileBlock{.rows = 128, .columns = 64}));
   }
 }
 

@@ -55,19 +55,11 @@ LoopChange change_of(const Step& step, const std::vector<AxisId>& made) {
   }
 }
 
-/// Whether a step is about code made of tiles, which has no loops: whatever becomes of its axis, it
-/// holds.
-bool is_about_tiles(const Step& step) {
-  const std::optional<PragmaKind> kind =
-      step.kind == StepKind::Pragma ? find_pragma(step.tag) : std::nullopt;
-  return kind && is_of_tiles(*kind);
-}
-
 /// What a step says of its stage or its axes, where it makes nothing.
 void annotate(StateTables& tables, const Step& step, int position) {
   const StepRow& row = row_of(step.kind);
   if (row.has(step_effects::Annotates)) tables.axes[step.axes[0]].annotated_by = position;
-  if (row.has(step_effects::Hints) && !is_about_tiles(step)) {
+  if (row.has(step_effects::Hints) && !is_of_tiles(step)) {
     const AxisId axis = row.uses(step_fields::At) ? step.at_axis : step.axes[0];
     tables.axes[axis].hints.push_back(position);
   }

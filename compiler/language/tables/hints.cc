@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "compiler/language/tables/step.h"
+
 namespace kiln::language {
 namespace {
 
@@ -35,6 +37,12 @@ std::optional<PragmaKind> find_pragma(std::string_view spelling) {
 
 bool is_of_tiles(PragmaKind kind) {
   return kind >= PragmaKind::TileRows && kind <= PragmaKind::TileWarps;
+}
+
+bool is_of_tiles(const Step& step) {
+  const std::optional<PragmaKind> kind =
+      step.kind == StepKind::Pragma ? find_pragma(step.tag) : std::nullopt;
+  return kind && is_of_tiles(*kind);
 }
 
 std::span<const IntrinsicRow> intrinsic_table() { return kIntrinsics; }

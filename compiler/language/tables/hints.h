@@ -8,6 +8,8 @@
 
 namespace kiln::language {
 
+struct Step;
+
 enum class PragmaKind : uint8_t {
 #define PRAGMA(Name, ...) Name,
 #include "compiler/language/tables/pragmas.def"
@@ -30,6 +32,8 @@ const PragmaRow& row_of(PragmaKind kind);
 std::optional<PragmaKind> find_pragma(std::string_view spelling);
 /// Whether it is about the blocks of code made of tiles, in powers of two.
 bool is_of_tiles(PragmaKind kind);
+/// Such a step says nothing of loops: whatever becomes of its axis, it holds.
+bool is_of_tiles(const Step& step);
 
 /// What a nest of loops may be replaced by, as one instruction or as a tile of them.
 enum class TensorIntrinsic : uint8_t {

@@ -126,10 +126,11 @@ NewStage new_stage(StageGraph& graph, const Step& step, const Step& resolved) {
   return made;
 }
 
-/// Stages of which a step says how they run; which stages there are says nothing of that.
+/// Stages of which a step says how their loops run; which stages there are says nothing of that,
+/// nor what code made of tiles is like.
 void mark_touched(StageGraph& graph, const Step& step, StageId owner) {
   const language::StepRow& row = language::row_of(step.kind);
-  if (row.has(language::step_effects::OfExpression)) return;
+  if (row.has(language::step_effects::OfExpression) || language::is_of_tiles(step)) return;
   // What is said of a loop beside the stage is said of the stage that has it.
   const bool is_of_reader =
       row.has(language::step_effects::Hints) && row.uses(language::step_fields::At);
