@@ -144,17 +144,17 @@ double issue_of(const MainLoop& loop, const tile::Program& program) {
 
 }  // namespace
 
-predict::Prediction prediction_of_tile_code(const TileCode& tiles, const Artifact& artifact,
+predict::Prediction prediction_of_tile_code(const TileCode& tiles, const std::string& arch,
                                             const autoschedule::GpuMachine& machine,
                                             std::span<const int64_t> sizes) {
-  const std::vector<CubinKernel> kernels = codegen::kernels_of_cubin(artifact.tile_code);
+  const std::vector<CubinKernel> kernels = codegen::kernels_of_cubin(tiles.cubin);
   const auto found = std::ranges::find(kernels, tiles.entry, &CubinKernel::name);
   if (found == kernels.end()) return predict::predict_tiles(tiles.sequence, sizes, machine);
   predict::TileFacts facts{
-      .issue = issue_of(codegen::main_loop_of(found->code, artifact.arch), tiles.sequence.last())};
+      .issue = issue_of(codegen::main_loop_of(found->code, arch), tiles.sequence.last())};
   if (found->threads > 0) {
     const codegen::Occupancy occupancy =
-        codegen::occupancy_of(*found, found->threads, 0, ir::gpu_arch(artifact.arch));
+        codegen::occupancy_of(*found, found->threads, 0, ir::gpu_arch(arch));
     facts.blocks_at_once = std::max<int64_t>(occupancy.blocks, 1);
   }
   return predict::predict_tiles(tiles.sequence, sizes, machine, facts);

@@ -22,7 +22,7 @@ predict::Prediction prediction_of_code(const ir::Kernel& loops, const Artifact& 
 
 /// The same of a call that runs code made of tiles: how many instructions and accesses of the stack
 /// its products take, and how many blocks run at once.
-predict::Prediction prediction_of_tile_code(const TileCode& tiles, const Artifact& artifact,
+predict::Prediction prediction_of_tile_code(const TileCode& tiles, const std::string& arch,
                                             const autoschedule::GpuMachine& machine,
                                             std::span<const int64_t> sizes);
 

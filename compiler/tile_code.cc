@@ -33,8 +33,10 @@ using tile::refuse_form;
 struct Part {
   TileWay way;
   SizeExpr where;                                  // rows are as it wants them, and it pays
+  size_t first_entry = 0;                          // of the entries of all parts
   size_t taken = 0;                                // of way.tiled
-  std::vector<codegen::CubinKernel> kernels = {};  // in the order of launches
+  std::vector<std::string> cubins = {};            // in the order of launches
+  std::vector<codegen::CubinKernel> kernels = {};  // of these
   int64_t spilled = 0;                             // bytes of a thread, as far as they matter
 
   const Tiled& tiled() const { return way.tiled[taken]; }
@@ -48,43 +50,46 @@ int64_t spilled_by(const codegen::CubinKernel& kernel, const std::string& arch) 
   return kernel.stack_bytes <= kFewBytes && !is_in_loop ? 0 : kernel.stack_bytes;
 }
 
-/// The cubin of all parts, whose kernels they get.
-std::string assemble(std::vector<Part>& parts, const codegen::TileAssembler& assembler,
-                     const std::string& arch) {
-  std::vector<tile::ModulePart> module;
-  for (const Part& part : parts)
-    module.push_back({&part.tiled().sequence, part.tiled().warps});
-  std::string cubin = assembler.assemble(tile::bytecode(module, arch), arch);
-  const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
-  size_t number = 0;
+/// The code of each, of which every program is a module of its own, and what is said of it.
+void assemble(std::span<Part> parts, const codegen::TileAssembler& assembler,
+              const std::string& arch) {
+  std::vector<std::string> modules;
+  for (const Part& part : parts) {
+    const Tiled& tiled = part.tiled();
+    for (size_t step = 0; step < tiled.sequence.steps.size(); ++step)
+      modules.push_back(tile::bytecode(
+          tiled.sequence,
+          {.arch = arch, .warps = tiled.warps, .number = part.first_entry + step, .step = step}));
+  }
+  std::vector<std::string> cubins = assembler.assemble(modules, arch);
+  auto cubin = cubins.begin();
   for (Part& part : parts) {
+    part.cubins.clear();
     part.kernels.clear();
-    for (size_t i = 0; i < part.tiled().sequence.steps.size(); ++i) {
-      const auto kernel =
-          std::ranges::find(kernels, tile::entry_name(number++), &codegen::CubinKernel::name);
+    for (size_t step = 0; step < part.tiled().sequence.steps.size(); ++step) {
+      const std::string name = tile::entry_name(part.first_entry + step);
+      const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(*cubin);
+      const auto kernel = std::ranges::find(kernels, name, &codegen::CubinKernel::name);
       if (kernel == kernels.end()) refuse_form("the code made of tiles is none");
       part.kernels.push_back(*kernel);
+      part.cubins.push_back(std::move(*cubin++));
     }
     part.spilled = spilled_by(part.kernels.back(), arch);
   }
-  return cubin;
 }
 
 /// With the blocks of each part that spill the least, those that are best of these.
-std::string best_code(std::vector<Part>& parts, const codegen::TileAssembler& assembler,
-                      const std::string& arch) {
-  std::string cubin = assemble(parts, assembler, arch);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    for (size_t next = 1; parts[i].spilled > 0 && next < parts[i].way.tiled.size(); ++next) {
-      std::vector<Part> others = parts;
-      others[i].taken = next;
-      std::string other = assemble(others, assembler, arch);
-      if (others[i].spilled >= parts[i].spilled) continue;
-      parts = std::move(others);
-      cubin = std::move(other);
+void make_best_code(std::vector<Part>& parts, const codegen::TileAssembler& assembler,
+                    const std::string& arch) {
+  assemble(parts, assembler, arch);
+  for (Part& part : parts) {
+    for (size_t next = 1; part.spilled > 0 && next < part.way.tiled.size(); ++next) {
+      Part other = part;
+      other.taken = next;
+      assemble({&other, 1}, assembler, arch);
+      if (other.spilled < part.spilled) part = std::move(other);
     }
   }
-  return cubin;
 }
 
 /// The ways that are predicted to pay, each with the calls that it is for.
@@ -93,12 +98,15 @@ std::vector<Part> parts_of(const language::Kernel& kernel, const ir::Kernel& loo
                            const std::optional<TileBlock>& block) {
   const SizeExpr never = SizeExpr::constant(0);
   std::vector<Part> parts;
+  size_t entries = 0;
   for (TileWay& way : tile_ways(kernel, arch, block)) {
     const SizeExpr pays =
         block ? SizeExpr::constant(1) : where_tiles_pay(way.sequence(), loops, target.arch);
     if (pays == never) continue;
     SizeExpr where = SizeExpr::both(tile::has_even_rows(way.sequence()), pays);
-    parts.push_back({std::move(way), std::move(where)});
+    const size_t count = way.sequence().steps.size();
+    parts.push_back({std::move(way), std::move(where), entries});
+    entries += count;
   }
   if (parts.empty()) refuse_form("its CUDA C is predicted to take less time than code on tiles");
   return parts;
@@ -106,12 +114,11 @@ std::vector<Part> parts_of(const language::Kernel& kernel, const ir::Kernel& loo
 
 /// Gives the launches of all parts to the artifact. Those that are for some calls only have a
 /// variant of their own before that of the other calls, with the same CUDA C.
-void add_launches(const std::vector<Part>& parts, Artifact& artifact) {
+void add_launches(std::vector<Part>& parts, Artifact& artifact) {
   const SizeExpr one = SizeExpr::constant(1);
   const Variant all = artifact.variants[0];
-  size_t number = 0;
   size_t place = 0;
-  for (const Part& part : parts) {
+  for (Part& part : parts) {
     const SizeExpr condition =
         SizeExpr::both(tile::has_short_sizes(part.tiled().sequence), part.where);
     if (condition != one) {
@@ -119,6 +126,8 @@ void add_launches(const std::vector<Part>& parts, Artifact& artifact) {
       artifact.variants.insert(at, all)->condition = SizeExpr::both(all.condition, condition);
     }
     Variant& variant = artifact.variants[place++];
+    variant.tile_code = std::move(part.cubins);
+    size_t number = part.first_entry;
     for (const tile::Sequence::Step& step : part.tiled().sequence.steps)
       variant.tile_launches.push_back(
           {tile::entry_name(number++), {tile::block_count(step), one, one}, {one, one, one}});
@@ -160,14 +169,11 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
   if (!options.untouched && !options.block) refuse_form("its schedule is given");
   if (options.strict) refuse_form("strict keeps its sums in the order of the definition");
   std::vector<Part> parts = parts_of(kernel, loops, target, artifact.arch, options.block);
-  std::string cubin = best_code(parts, *options.assembler, artifact.arch);
+  make_best_code(parts, *options.assembler, artifact.arch);
   const int64_t spilled = parts[0].spilled;
-  if (std::erase_if(parts, &Part::spills_too_much) > 0) {
-    if (parts.empty()) refuse_form("the code made of tiles spills {} bytes", spilled);
-    cubin = assemble(parts, *options.assembler, artifact.arch);
-  }
+  std::erase_if(parts, &Part::spills_too_much);
+  if (parts.empty()) refuse_form("the code made of tiles spills {} bytes", spilled);
   add_launches(parts, artifact);
-  artifact.tile_code = std::move(cubin);
   nlohmann::json kernels = nlohmann::json::array();
   for (const Part& part : parts)
     for (const codegen::CubinKernel& each : part.kernels)
@@ -235,7 +241,6 @@ void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, cons
 std::optional<TileCode> tile_code_of(const language::Kernel& kernel, const Artifact& artifact,
                                      std::span<const int64_t> sizes,
                                      const std::optional<TileBlock>& block) {
-  if (artifact.tile_code.empty()) return std::nullopt;
   const std::vector<int64_t> scalars = compact_scalars(artifact, sizes);
   const auto taken = std::ranges::find_if(artifact.variants, [&](const Variant& variant) {
     return variant.condition.evaluate(scalars) != 0;
@@ -246,7 +251,8 @@ std::optional<TileCode> tile_code_of(const language::Kernel& kernel, const Artif
     if (way.sequence().steps.size() != taken->tile_launches.size()) continue;
     for (Tiled& tiled : way.tiled)
       if (tile::block_count(tiled.sequence.last()) == blocks)
-        return TileCode{std::move(tiled.sequence), taken->tile_launches.back().entry};
+        return TileCode{std::move(tiled.sequence), taken->tile_launches.back().entry,
+                        taken->tile_code.back()};
   }
   return std::nullopt;
 }

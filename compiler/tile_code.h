@@ -37,10 +37,11 @@ std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const
 void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, const Target& target,
                    const CompileOptions& options, Artifact& artifact);
 
-/// Code made of tiles: what it was made of, and the name of its last kernel.
+/// Code made of tiles: what it was made of, and the name of its last kernel in its cubin.
 struct TileCode {
   tile::Sequence sequence;
   std::string entry;
+  std::string cubin;
 };
 
 /// That of a call of these sizes; nothing where it runs the CUDA C. `block`: that of the schedule,

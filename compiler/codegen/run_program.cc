@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <thread>
 
 #include <fcntl.h>
@@ -20,6 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostOutput = 64 << 10;
+constexpr int kMillisecondsBetweenLooks = 20;
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -49,42 +51,64 @@ int start(std::vector<std::string> words, std::vector<std::string> environment, 
   return failed;
 }
 
-int milliseconds_until(Clock::time_point end) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-  return static_cast<int>(std::max<int64_t>(left.count(), 0));
-}
+/// A program that runs, and what is left to it.
+class Running {
+ public:
+  Running(pid_t child, const RunLimits& limits)
+      : child_(child), limits_(limits), end_(Clock::now() + limits.clock) {}
 
-/// Until nobody writes any more, or the time is up.
-std::string read_until(int from, Clock::time_point end) {
-  std::string output;
-  std::array<char, 4096> part{};
-  pollfd ready{.fd = from, .events = POLLIN, .revents = 0};
-  while (true) {
-    const int count = ::poll(&ready, 1, milliseconds_until(end));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return output;
-    const ssize_t bytes = ::read(from, part.data(), part.size());
-    if (bytes <= 0) return output;
-    const size_t room = kMostOutput - output.size();
-    output.append(part.data(), std::min(static_cast<size_t>(bytes), room));
+  /// Exited: nothing is over yet.
+  ProgramEnd::Kind excess() const {
+    if (processor_time() >= limits_.processor) return ProgramEnd::Kind::TookTooMuch;
+    if (Clock::now() >= end_) return ProgramEnd::Kind::TookTooLong;
+    return ProgramEnd::Kind::Exited;
   }
-}
 
-/// Whether it ended in time. It may close its outputs and go on.
-bool wait_until(pid_t child, Clock::time_point end, int& status) {
-  while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (Clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  /// Until nobody writes any more, or a limit is reached.
+  std::string read_all(int from) const {
+    std::string output;
+    std::array<char, 4096> part{};
+    pollfd ready{.fd = from, .events = POLLIN, .revents = 0};
+    while (excess() == ProgramEnd::Kind::Exited) {
+      const int count = ::poll(&ready, 1, kMillisecondsBetweenLooks);
+      if (count == 0 || (count < 0 && errno == EINTR)) continue;
+      const ssize_t bytes = count < 0 ? count : ::read(from, part.data(), part.size());
+      if (bytes <= 0) break;
+      const size_t room = kMostOutput - output.size();
+      output.append(part.data(), std::min(static_cast<size_t>(bytes), room));
+    }
+    return output;
   }
-  return true;
-}
+
+  /// Until it has ended, or a limit is reached. It may close its outputs and go on.
+  ProgramEnd::Kind wait(int& status) const {
+    while (::waitpid(child_, &status, WNOHANG) == 0) {
+      const ProgramEnd::Kind reached = excess();
+      if (reached != ProgramEnd::Kind::Exited) return reached;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return ProgramEnd::Kind::Exited;
+  }
+
+ private:
+  /// Of all its threads. Of a program that has just ended there is no clock.
+  std::chrono::nanoseconds processor_time() const {
+    clockid_t clock = 0;
+    timespec time{};
+    if (::clock_getcpuclockid(child_, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+      return std::chrono::nanoseconds(0);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+
+  const pid_t child_;
+  const RunLimits limits_;
+  const Clock::time_point end_;
+};
 
 }  // namespace
 
 ProgramEnd run_program(const std::vector<std::string>& words,
-                       const std::vector<std::string>& environment,
-                       std::chrono::milliseconds limit) {
-  const Clock::time_point end = Clock::now() + limit;
+                       const std::vector<std::string>& environment, const RunLimits& limits) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return {ProgramEnd::Kind::NotStarted, errno, ""};
   pid_t child = 0;
@@ -95,11 +119,12 @@ ProgramEnd run_program(const std::vector<std::string>& words,
   if (failed != 0) {
     result = {ProgramEnd::Kind::NotStarted, failed, ""};
   } else {
-    result.output = read_until(pipe[0], end);
-    if (!wait_until(child, end, status)) {
+    const Running running(child, limits);
+    result.output = running.read_all(pipe[0]);
+    result.kind = running.wait(status);
+    if (result.kind != ProgramEnd::Kind::Exited) {
       ::kill(-child, SIGKILL);
       ::waitpid(child, &status, 0);
-      result.kind = ProgramEnd::Kind::Overran;
     } else if (WIFSIGNALED(status)) {
       result.kind = ProgramEnd::Kind::Killed;
       result.code = WTERMSIG(status);

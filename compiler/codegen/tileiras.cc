@@ -7,13 +7,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <vector>
 
 #include <unistd.h>
 
 #include "compiler/codegen/cuda_folders.h"
-#include "compiler/codegen/run_program.h"
 #include "runtime/core/error.h"
 
 namespace kiln::codegen {
@@ -71,13 +71,15 @@ std::string first_line(std::string_view output) {
   return line.empty() ? "it says nothing" : std::string(line.substr(0, 200));
 }
 
-void require_success(const ProgramEnd& end, const std::string& program,
-                     std::chrono::milliseconds limit) {
+void require_success(const ProgramEnd& end, const std::string& program, const RunLimits& limits) {
   using Kind = ProgramEnd::Kind;
   switch (end.kind) {
     case Kind::NotStarted:
       refuse_for_now("{} could not be started: {}", program, std::strerror(end.code));
-    case Kind::Overran: refuse_for_now("{} took longer than {} ms", program, limit.count());
+    case Kind::TookTooMuch:
+      refuse_for_now("{} took more than {} ms of a processor", program, limits.processor.count());
+    case Kind::TookTooLong:
+      refuse_for_now("{} did not end within {} ms", program, limits.clock.count());
     case Kind::Killed:
       // As the system does when memory runs out.
       if (end.code == SIGKILL) refuse_for_now("{} was killed from outside", program);
@@ -86,6 +88,25 @@ void require_success(const ProgramEnd& end, const std::string& program,
       if (end.code == 0) return;
       refuse("{} failed with exit code {}: {}", program, end.code, first_line(end.output));
   }
+}
+
+/// The cubin of one module, by a run of its own.
+std::string assemble_one(const std::string& program, const std::string& bytecode,
+                         std::string_view arch, const RunLimits& limits) {
+  const TemporaryFolder folder;
+  const std::string input = (folder.path() / "kernel.tile").string();
+  const std::string output = (folder.path() / "kernel.cubin").string();
+  std::ofstream(input, std::ios::binary) << bytecode;
+  const ProgramEnd end =
+      run_program({program, fmt::format("--gpu-name={}", arch), "-o", output, input},
+                  environment_of(program, folder.path()), limits);
+  require_success(end, program, limits);
+  std::ifstream made(output, std::ios::binary);
+  std::string cubin((std::istreambuf_iterator<char>(made)), std::istreambuf_iterator<char>());
+  if (!cubin.starts_with("\x7f"
+                         "ELF"))
+    refuse("{} made no machine code", program);
+  return cubin;
 }
 
 }  // namespace
@@ -108,22 +129,19 @@ std::string find_tileiras() {
 
 std::string Tileiras::program() const { return find_tileiras(); }
 
-std::string Tileiras::assemble(const std::string& bytecode, std::string_view arch) const {
+std::vector<std::string> Tileiras::assemble(std::span<const std::string> modules,
+                                            std::string_view arch) const {
   const std::string program = find_tileiras();
-  const TemporaryFolder folder;
-  const std::string input = (folder.path() / "kernel.tile").string();
-  const std::string output = (folder.path() / "kernel.cubin").string();
-  std::ofstream(input, std::ios::binary) << bytecode;
-  const ProgramEnd end =
-      run_program({program, fmt::format("--gpu-name={}", arch), "-o", output, input},
-                  environment_of(program, folder.path()), limit_);
-  require_success(end, program, limit_);
-  std::ifstream made(output, std::ios::binary);
-  std::string cubin((std::istreambuf_iterator<char>(made)), std::istreambuf_iterator<char>());
-  if (!cubin.starts_with("\x7f"
-                         "ELF"))
-    refuse("{} made no machine code", program);
-  return cubin;
+  std::vector<std::future<std::string>> runs;
+  for (const std::string& module : modules) {
+    runs.push_back(std::async(std::launch::async, [&program, &module, arch, this] {
+      return assemble_one(program, module, arch, limits_);
+    }));
+  }
+  std::vector<std::string> cubins;
+  for (std::future<std::string>& run : runs)
+    cubins.push_back(run.get());
+  return cubins;
 }
 
 }  // namespace kiln::codegen

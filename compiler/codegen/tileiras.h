@@ -1,8 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "compiler/codegen/run_program.h"
 
 namespace kiln::codegen {
 
@@ -11,10 +15,12 @@ class TileAssembler {
  public:
   virtual ~TileAssembler() = default;
 
-  /// The cubin for an architecture ("sm_90"). Throws Unavailable with one sentence where there is
-  /// none to be had, whatever the reason: TILEIRAS, or TILEIRAS_NOW where another time may be
-  /// different, as of a machine that has too much to do.
-  virtual std::string assemble(const std::string& bytecode, std::string_view arch) const = 0;
+  /// The cubins of modules for an architecture ("sm_90"), in their order, made at the same time.
+  /// Throws Unavailable with one sentence where one is not to be had, whatever the reason:
+  /// TILEIRAS, or TILEIRAS_NOW where another time may be different, as of a machine that has too
+  /// much to do.
+  virtual std::vector<std::string> assemble(std::span<const std::string> modules,
+                                            std::string_view arch) const = 0;
 
   /// The program that does it. Throws as assemble() does where it is known beforehand that there is
   /// none.
@@ -28,12 +34,18 @@ class TileAssembler {
 /// folder there, and with a folder of its own for temporary files.
 class Tileiras : public TileAssembler {
  public:
-  explicit Tileiras(std::chrono::milliseconds limit = std::chrono::seconds(10)) : limit_(limit) {}
-  std::string assemble(const std::string& bytecode, std::string_view arch) const override;
+  /// A kernel takes it up to 5 s of a processor, which on a host with much to do are many more by
+  /// the clock; a compile may take two minutes.
+  static constexpr RunLimits kLimits = {.processor = std::chrono::seconds(10),
+                                        .clock = std::chrono::seconds(60)};
+
+  explicit Tileiras(const RunLimits& limits = kLimits) : limits_(limits) {}
+  std::vector<std::string> assemble(std::span<const std::string> modules,
+                                    std::string_view arch) const override;
   std::string program() const override;
 
  private:
-  const std::chrono::milliseconds limit_;
+  const RunLimits limits_;
 };
 
 /// Its file. Throws Unavailable TILEIRAS with where was looked and what to do.

@@ -447,28 +447,20 @@ std::string module_text(const ModuleTables& module, const Bytes& functions) {
 
 std::string entry_name(size_t number) { return fmt::format("kiln_tile_{}", number); }
 
-std::string bytecode(std::span<const ModulePart> parts, std::string_view arch) {
+std::string bytecode(const Sequence& sequence, const BytecodeOptions& options) {
   ModuleTables module;
   Bytes functions;
-  size_t count = 0;
-  for (const ModulePart& part : parts)
-    count += part.sequence->steps.size();
-  functions.number(count);
-  size_t number = 0;
-  for (const ModulePart& part : parts) {
-    for (const Sequence::Step& step : part.sequence->steps) {
-      // What is left for later is no product, which takes how many warps it may.
-      const bool is_last = &step == &part.sequence->steps.back();
-      EntryWriter(module, *part.sequence, step)
-          .run(functions, entry_name(number++), {arch, is_last ? part.warps : 0});
-    }
+  std::span<const Sequence::Step> steps = sequence.steps;
+  if (options.step) steps = steps.subspan(*options.step, 1);
+  functions.number(steps.size());
+  BytecodeOptions of_entry = options;
+  for (const Sequence::Step& step : steps) {
+    // What is left for later is no product, which takes how many warps it may.
+    const bool is_last = &step == &sequence.steps.back();
+    of_entry.warps = is_last ? options.warps : 0;
+    EntryWriter(module, sequence, step).run(functions, entry_name(of_entry.number++), of_entry);
   }
   return module_text(module, functions);
-}
-
-std::string bytecode(const Sequence& sequence, const BytecodeOptions& options) {
-  const ModulePart part{&sequence, options.warps};
-  return bytecode({&part, 1}, options.arch);
 }
 
 }  // namespace kiln::tile

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,9 +12,11 @@ namespace kiln::tile {
 struct BytecodeOptions {
   std::string_view arch = "sm_90";  // what the hint is for; the code is for all
   int warps = 0;                    // that work for a block; 0: what the assembler thinks best
+  size_t number = 0;                // of its first entry
+  std::optional<size_t> step = {};  // the program that is written alone; nothing: all are
 };
 
-/// The entry of a program, by how many are before it in its module: "kiln_tile_0".
+/// The entry of a program, by how many are before it in its kernel: "kiln_tile_0".
 std::string entry_name(size_t number);
 
 /// A verified sequence as bytecode of CUDA Tile IR 13.1, the first version, which every assembler
@@ -26,13 +28,5 @@ std::string entry_name(size_t number);
 ///
 /// The format is specified in docs.nvidia.com/cuda/tile-ir; this writes only what programs hold.
 std::string bytecode(const Sequence& sequence, const BytecodeOptions& options = {});
-
-/// A sequence in a module with others.
-struct ModulePart {
-  const Sequence* sequence = nullptr;
-  int warps = 0;  // as BytecodeOptions has them
-};
-/// The same of several, whose programs are entries of one module in their order.
-std::string bytecode(std::span<const ModulePart> parts, std::string_view arch);
 
 }  // namespace kiln::tile

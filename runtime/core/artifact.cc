@@ -81,6 +81,7 @@ class Writer {
     put(variant.workspace_bytes);
     put(variant.workspace_bytes_per_thread);
     put(variant.tile_launches);
+    put(variant.tile_code);
     put(variant.tile_workspace_bytes);
   }
   template <typename T>
@@ -169,6 +170,7 @@ class Reader {
     get(variant.workspace_bytes);
     get(variant.workspace_bytes_per_thread);
     get(variant.tile_launches);
+    get(variant.tile_code);
     get(variant.tile_workspace_bytes);
   }
   template <typename T>
@@ -241,6 +243,8 @@ void check_consistent(const Artifact& artifact) {
       for (const Launch& launch : *launches)
         check_launch(launch, scalars);
     }
+    if (variant.tile_code.size() != variant.tile_launches.size())
+      fail_corrupt("a launch of code made of tiles has none");
     int32_t done = 0;
     for (const LaunchLoop& loop : variant.loops) {
       const auto launches = static_cast<int64_t>(variant.launches.size());
@@ -261,7 +265,6 @@ std::string serialize(const Artifact& artifact) {
   contents.put(artifact.features);
   contents.put(artifact.code);
   contents.put(artifact.ptx);
-  contents.put(artifact.tile_code);
   contents.put(artifact.size_count);
   contents.put(artifact.parameters);
   contents.put(artifact.requirements);
@@ -302,7 +305,6 @@ Artifact deserialize_artifact(std::string_view bytes) {
   reader.get(artifact.features);
   reader.get(artifact.code);
   reader.get(artifact.ptx);
-  reader.get(artifact.tile_code);
   reader.get(artifact.size_count);
   reader.get(artifact.parameters);
   reader.get(artifact.requirements);

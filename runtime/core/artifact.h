@@ -69,16 +69,18 @@ struct Variant {
   std::vector<LaunchLoop> loops;  // in the order of the launches, none in another one
   SizeExpr workspace_bytes = SizeExpr::constant(0);             // one block, shared by all threads
   SizeExpr workspace_bytes_per_thread = SizeExpr::constant(0);  // one block for each thread
-  /// cuda only: launches of functions of Artifact::tile_code, which do what `launches` do. Empty:
-  /// there are none.
+  /// cuda only: launches that do what `launches` do, of code made of CUDA Tile IR; empty: there are
+  /// none. A block of them is given as one thread.
   std::vector<Launch> tile_launches;
+  /// The cubin of each, for this very architecture and drivers that know Tile IR.
+  std::vector<std::string> tile_code;
   /// What these take in the place of the other.
   SizeExpr tile_workspace_bytes = SizeExpr::constant(0);
   bool operator==(const Variant&) const = default;
 };
 
 /// Of the saved form and of the calling convention (kernel_abi.h); one that differs is not read.
-constexpr uint32_t kArtifactVersion = 5;
+constexpr uint32_t kArtifactVersion = 6;
 
 /// Calls run(i, iteration) for each launch of a variant, in order.
 template <typename Run>
@@ -109,9 +111,6 @@ struct Artifact {
   std::vector<std::string> features;
   std::string code;  // an ELF object, a cubin, or loops as text
   std::string ptx;   // cuda only
-  /// cuda only: a cubin made of CUDA Tile IR, for this very architecture and drivers that know it;
-  /// empty: there is none. A block of its launches is given as one thread.
-  std::string tile_code;
   int32_t size_count = 0;
   std::vector<Parameter> parameters;
   std::vector<SizeRequirement> requirements;

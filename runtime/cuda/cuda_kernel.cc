@@ -7,6 +7,9 @@
 // have memory for the copies that it wants.
 #include "runtime/cuda/cuda_kernel.h"
 
+#include <span>
+#include <utility>
+
 #include "runtime/core/error.h"
 
 namespace kiln::cuda {
@@ -35,20 +38,25 @@ std::unique_ptr<Module> load(const DriverApi& api, const DeviceProperties& devic
 /// Of CUDA 13, the first that knows Tile IR.
 constexpr int kOldestTileDriver = 13000;
 
-/// Null where there is none, or this driver or device has no use for it. What it uses, the
-/// architecture alone has: of another one of the same major number it is no code.
-std::unique_ptr<Module> load_tile(const DriverApi& api, const DeviceProperties& device,
-                                  const Artifact& artifact) {
+/// Of each launch; none where this driver or device has no use for them. What they use, the
+/// architecture alone has: of another one of the same major number they are no code.
+std::vector<std::unique_ptr<Module>> load_tiles(const DriverApi& api,
+                                                const DeviceProperties& device,
+                                                const std::string& arch,
+                                                std::span<const std::string> tile_code) {
   int version = 0;
-  if (artifact.tile_code.empty() || !runs_on(artifact.arch + "a", device.capability) ||
-      api.driver_version(&version) != 0 || version < kOldestTileDriver) {
-    return nullptr;
+  if (!runs_on(arch + "a", device.capability) || api.driver_version(&version) != 0 ||
+      version < kOldestTileDriver) {
+    return {};
   }
   try {
-    return std::make_unique<Module>(api, artifact.tile_code);
+    std::vector<std::unique_ptr<Module>> modules;
+    for (const std::string& cubin : tile_code)
+      modules.push_back(std::make_unique<Module>(api, cubin));
+    return modules;
   } catch (const Error& error) {
     if (error.reason() != "DEVICE_CODE") throw;
-    return nullptr;  // of an assembler that is newer than the driver
+    return {};  // of an assembler that is newer than the driver
   }
 }
 
@@ -71,19 +79,18 @@ CudaKernel::CudaKernel(const DriverApi& api, const DeviceProperties& device,
                        const std::string& device_name, std::shared_ptr<const Artifact> artifact)
     : artifact_(std::move(artifact)),
       module_(load(api, device, device_name, *artifact_)),
-      tile_module_(load_tile(api, device, *artifact_)),
       variants_(artifact_->variants) {
-  const auto functions_of = [](const Module& module, const std::vector<Launch>& launches) {
-    std::vector<void*> functions;
-    for (const Launch& launch : launches)
-      functions.push_back(module.function(launch.entry));
-    return functions;
-  };
-  for (const Variant& variant : artifact_->variants)
-    functions_.push_back(functions_of(*module_, variant.launches));
+  for (const Variant& variant : artifact_->variants) {
+    std::vector<void*>& functions = functions_.emplace_back();
+    for (const Launch& launch : variant.launches)
+      functions.push_back(module_->function(launch.entry));
+  }
   without_tiles_.resize(variants_.size());
-  for (size_t i = 0; tile_module_ != nullptr && i < artifact_->variants.size(); ++i) {
-    if (artifact_->variants[i].tile_launches.empty()) continue;
+  for (size_t i = 0; i < artifact_->variants.size(); ++i) {
+    variants_[i].tile_code.clear();  // the artifact has it
+    std::vector<std::unique_ptr<Module>> modules =
+        load_tiles(api, device, artifact_->arch, artifact_->variants[i].tile_code);
+    if (modules.empty()) continue;
     without_tiles_[i] = static_cast<int>(variants_.size());
     variants_.push_back(variants_[i]);
     functions_.push_back(functions_[i]);
@@ -92,7 +99,11 @@ CudaKernel::CudaKernel(const DriverApi& api, const DeviceProperties& device,
     variant.launches = variant.tile_launches;
     variant.workspace_bytes = variant.tile_workspace_bytes;
     variant.loops.clear();
-    functions_[i] = functions_of(*tile_module_, variant.launches);
+    functions_[i].clear();
+    for (size_t launch = 0; launch < modules.size(); ++launch) {
+      functions_[i].push_back(modules[launch]->function(variant.launches[launch].entry));
+      tile_modules_.push_back(std::move(modules[launch]));
+    }
   }
   if (!artifact_->checks.empty()) stopped_ = module_->variable("kiln_stopped");
 }

@@ -45,7 +45,7 @@ class CudaKernel : public LoadedKernel {
  private:
   const std::shared_ptr<const Artifact> artifact_;
   const std::unique_ptr<Module> module_;
-  const std::unique_ptr<Module> tile_module_;  // null: the other does all
+  std::vector<std::unique_ptr<Module>> tile_modules_;  // of variants that run on tiles here
   std::vector<Variant> variants_;  // those of the artifact, then what they are without tiles
   std::vector<std::vector<void*>> functions_;
   std::vector<std::optional<int>> without_tiles_;

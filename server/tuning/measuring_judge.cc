@@ -39,7 +39,8 @@ class MeasuringJudge : public Judge {
   bool is_default(const CompiledCandidate& candidate) const override {
     const Artifact& own = candidate.kernel->artifact();
     const Artifact& other = default_kernel_->artifact();
-    return own.code == other.code && own.tile_code == other.tile_code;
+    return own.code == other.code && std::ranges::equal(own.variants, other.variants, {},
+                                                        &Variant::tile_code, &Variant::tile_code);
   }
 
   double seconds_of(const CompiledCandidate& candidate, double best) override {

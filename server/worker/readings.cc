@@ -19,7 +19,7 @@ predict::Prediction reading_of(const CompilerInput& input, const language::Sched
   const autoschedule::GpuMachine machine = autoschedule::gpu_machine(input.target.arch);
   const std::optional<TileCode> tiles =
       tile_code_of(input.kernel, artifact, sizes, tile_block_of(schedule));
-  if (tiles) return prediction_of_tile_code(*tiles, artifact, machine, sizes);
+  if (tiles) return prediction_of_tile_code(*tiles, artifact.arch, machine, sizes);
   LoweringObserver silent;
   const ir::Kernel loops =
       lower(input.kernel, schedule, input.target, input.options, Layout::Compact, silent);

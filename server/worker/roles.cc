@@ -42,9 +42,10 @@ class WatchedAssembler : public codegen::TileAssembler {
  public:
   explicit WatchedAssembler(const codegen::TileAssembler& assembler) : assembler_(assembler) {}
 
-  std::string assemble(const std::string& bytecode, std::string_view arch) const override {
+  std::vector<std::string> assemble(std::span<const std::string> modules,
+                                    std::string_view arch) const override {
     try {
-      return assembler_.assemble(bytecode, arch);
+      return assembler_.assemble(modules, arch);
     } catch (const Error& error) {
       is_lacking_ = error.reason() == "TILEIRAS_NOW";
       throw;
@@ -60,7 +61,7 @@ class WatchedAssembler : public codegen::TileAssembler {
 
 /// Of a candidate that is made of tiles there is nothing to be said where it is not.
 void require_tiles(const Artifact& artifact) {
-  if (!artifact.tile_code.empty()) return;
+  if (!artifact.variants[0].tile_code.empty()) return;
   const nlohmann::json report = nlohmann::json::parse(artifact.report);
   fail(ErrorKind::Unsupported, "TILE_FORM", "it is not made of tiles: {}",
        report["generator"].value("why", "there is no assembler"));

@@ -5,9 +5,12 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -30,7 +33,9 @@ void answer_all(Channel& channel, const codegen::TileAssembler& assembler) {
   while (channel.receive(asked, none)) {
     internal::Assembled made;
     try {
-      made.set_cubin(assembler.assemble(asked.bytecode(), asked.arch()));
+      const std::vector<std::string> modules(asked.modules().begin(), asked.modules().end());
+      for (std::string& cubin : assembler.assemble(modules, asked.arch()))
+        made.add_cubins(std::move(cubin));
     } catch (const Error& error) {
       made.set_problem(error.message());
       made.set_for_now(error.reason() == "TILEIRAS_NOW");
@@ -64,10 +69,12 @@ class Helper : public codegen::TileAssembler {
   Helper(Fd socket, std::string program)
       : channel_(std::move(socket), Channel::WhenFull::Wait), program_(std::move(program)) {}
 
-  std::string assemble(const std::string& bytecode, std::string_view arch) const override {
+  std::vector<std::string> assemble(std::span<const std::string> modules,
+                                    std::string_view arch) const override {
     internal::Assemble asked;
     asked.set_arch(std::string(arch));
-    asked.set_bytecode(bytecode);
+    for (const std::string& module : modules)
+      asked.add_modules(module);
     internal::Assembled made;
     if (!is_answered(asked, made))
       fail(ErrorKind::Unavailable, "TILEIRAS_NOW", "the process that runs tileiras has ended");
@@ -75,7 +82,9 @@ class Helper : public codegen::TileAssembler {
       fail(ErrorKind::Unavailable, made.for_now() ? "TILEIRAS_NOW" : "TILEIRAS", "{}",
            made.problem());
     }
-    return std::move(*made.mutable_cubin());
+    KILN_CHECK(static_cast<size_t>(made.cubins_size()) == modules.size());
+    return {std::move_iterator(made.mutable_cubins()->begin()),
+            std::move_iterator(made.mutable_cubins()->end())};
   }
   std::string program() const override { return program_; }
 
@@ -100,7 +109,9 @@ class Helper : public codegen::TileAssembler {
 class Nobody : public codegen::TileAssembler {
  public:
   explicit Nobody(std::string sentence) : sentence_(std::move(sentence)) {}
-  std::string assemble(const std::string&, std::string_view) const override { refuse(); }
+  std::vector<std::string> assemble(std::span<const std::string>, std::string_view) const override {
+    refuse();
+  }
   std::string program() const override { refuse(); }
 
  private:

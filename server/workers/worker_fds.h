@@ -7,6 +7,6 @@ constexpr int kWorkerSocketFd = 3;
 constexpr int kWorkerPageFd = 4;
 
 /// What front end and workers check of each other in Hello.
-constexpr unsigned kWorkerProtocol = 7;
+constexpr unsigned kWorkerProtocol = 8;
 
 }  // namespace kiln::server

@@ -1,11 +1,15 @@
 #include "compiler/codegen/tileiras.h"
 
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -16,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::expect_error;
+using namespace std::chrono_literals;
 
 /// A variable of the environment for the time of a test.
 class Variable {
@@ -50,11 +55,15 @@ class FakeTileiras : public ::testing::Test {
     fs::permissions(program(), fs::perms::owner_all);
   }
   std::string program() const { return (folder_ / "bin" / "tileiras").string(); }
-  std::string assemble(std::chrono::milliseconds limit = std::chrono::seconds(20)) const {
+  std::string assemble(const RunLimits& limits = Tileiras::kLimits) const {
+    return assemble(std::array<std::string, 1>{"some bytecode"}, limits).at(0);
+  }
+  std::vector<std::string> assemble(std::span<const std::string> modules,
+                                    const RunLimits& limits = Tileiras::kLimits) const {
     const Variable which("KILN_TILEIRAS", program());
     const Variable home("CUDA_HOME", "/of/another/toolkit");
     const Variable temporary("TMPDIR", (folder_ / "tmp").string());
-    return Tileiras(limit).assemble("some bytecode", "sm_90");
+    return Tileiras(limits).assemble(modules, "sm_90");
   }
   void expect_refusal(const std::string& script, const std::string& message,
                       std::string_view reason = "TILEIRAS") {
@@ -104,8 +113,9 @@ TEST_F(FakeTileiras, ThatCannotBeStartedIsNamed) {
 TEST_F(FakeTileiras, ThatDoesNotEndIsEndedWithWhatItStarted) {
   const std::string started = (folder_ / "started").string();
   write("sleep 100 & echo $! > " + started + "; exec >/dev/null 2>&1; wait");
-  const Error error = expect_error([&] { assemble(std::chrono::milliseconds(300)); },
-                                   ErrorKind::Unavailable, program() + " took longer than 300 ms");
+  constexpr RunLimits kShort = {.processor = 60s, .clock = 300ms};
+  const Error error = expect_error([&] { assemble(kShort); }, ErrorKind::Unavailable,
+                                   program() + " did not end within 300 ms");
   EXPECT_EQ(error.reason(), "TILEIRAS_NOW");
   std::string child;
   std::ifstream(started) >> child;
@@ -122,6 +132,39 @@ TEST_F(FakeTileiras, ThatDoesNotEndIsEndedWithWhatItStarted) {
     state = state_of_child();
   }
   EXPECT_TRUE(state.empty() || state == "Z") << state;
+  EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
+}
+
+/// On a host that has much to do what it takes by the clock says little.
+TEST_F(FakeTileiras, ThatTakesTooMuchOfAProcessorIsEnded) {
+  for (const char* endless : {"while :; do :; done", "exec >/dev/null 2>&1; while :; do :; done"}) {
+    write(endless);
+    constexpr RunLimits kLittle = {.processor = 100ms, .clock = 60s};
+    const Error error = expect_error([&] { assemble(kLittle); }, ErrorKind::Unavailable,
+                                     program() + " took more than 100 ms of a processor");
+    EXPECT_EQ(error.reason(), "TILEIRAS_NOW");
+    EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
+  }
+}
+
+/// Each waits until the other has begun.
+TEST_F(FakeTileiras, MakesModulesAtTheSameTime) {
+  write(R"(word=$(cat "$4"); touch ")" + (folder_ / "begun-").string() + R"($word"
+while [ ! -e ")" +
+        (folder_ / "begun-one").string() + R"(" ] || [ ! -e ")" + (folder_ / "begun-two").string() +
+        R"(" ]; do sleep 0.01; done
+printf '\177ELF %s' "$word" > "$3")");
+  EXPECT_EQ(assemble(std::array<std::string, 2>{"one", "two"}),
+            (std::vector<std::string>{"\x7f"
+                                      "ELF one",
+                                      "\x7f"
+                                      "ELF two"}));
+  write(R"sh([ "$(cat "$4")" = one ] || exit 3; printf '\177ELF' > "$3")sh");
+  expect_error(
+      [&] {
+        assemble(std::array<std::string, 2>{"one", "two"});
+      },
+      ErrorKind::Unavailable, program() + " failed with exit code 3: it says nothing");
   EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/tile_code.h"
 
 #include <algorithm>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -28,9 +29,10 @@ std::string product(std::string_view rows, std::string_view steps, std::string_v
 /// Has no code, or what it is given.
 class FakeAssembler : public codegen::TileAssembler {
  public:
-  std::string assemble(const std::string&, std::string_view) const override {
+  std::vector<std::string> assemble(std::span<const std::string> modules,
+                                    std::string_view) const override {
     if (cubin.empty()) fail(ErrorKind::Unavailable, "TILEIRAS", "tileiras was ended by signal 11");
-    return cubin;
+    return std::vector<std::string>(modules.size(), cubin);
   }
   std::string program() const override { return "tileiras"; }
   std::string cubin;
@@ -62,7 +64,7 @@ Made made_of(std::string_view text, const codegen::TileAssembler* assembler,
 void expect_cuda_c(const Made& made, std::string_view why) {
   EXPECT_EQ(made.report["generator"]["name"], "CUDA C");
   EXPECT_EQ(made.report["generator"]["why"], why);
-  EXPECT_EQ(made.artifact.tile_code, "");
+  EXPECT_TRUE(made.artifact.variants[0].tile_code.empty());
   EXPECT_TRUE(made.artifact.variants[0].tile_launches.empty());
 }
 

@@ -201,7 +201,7 @@ TEST(CudaDevice, HasTheDriverCompilePtxWhereItDoesNotKnowTheMachineCode) {
 std::shared_ptr<Artifact> add_ten_in_tiles() {
   std::shared_ptr<Artifact> artifact = add_one();
   artifact->checks.clear();
-  artifact->tile_code = "fake tiles";
+  artifact->variants[0].tile_code = {"fake tiles"};
   const SizeExpr one = SizeExpr::constant(1);
   artifact->variants[0].tile_launches = {{"add_ten", {one}, {one, one, one}}};
   return artifact;
@@ -225,6 +225,7 @@ TEST(CudaDevice, RunsSeveralLaunchesOfCodeMadeOfTiles) {
   Variant& variant = artifact->variants[0];
   variant.tile_launches = {{"leave_ten", {one}, {one, one, one}},
                            {"double_what_was_left", {one}, {one, one, one}}};
+  variant.tile_code.push_back("fake tiles");
   variant.tile_workspace_bytes =
       SizeExpr::binary(SizeExpr::Op::Mul, SizeExpr::scalar(0), SizeExpr::constant(4));
   EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{22, 24}));
@@ -236,7 +237,7 @@ TEST(CudaDevice, GivesCodeMadeOfTilesNoWorkspace) {
   const std::shared_ptr<Artifact> artifact = add_ten_in_tiles();
   artifact->variants[0].workspace_bytes = SizeExpr::constant(int64_t{1} << 50);
   EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{11, 12}));
-  artifact->tile_code = "tiles of a later version";
+  artifact->variants[0].tile_code = {"tiles of a later version"};
   EXPECT_THROW(one_and_two_by(*device, artifact), Error);
 }
 
@@ -274,7 +275,7 @@ TEST(CudaDevice, RunsItsOtherCodeWhereTheDriverIsOlderThanTiles) {
 TEST(CudaDevice, RunsItsOtherCodeWhereTheDriverRefusesTiles) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
   const std::shared_ptr<Artifact> artifact = add_ten_in_tiles();
-  artifact->tile_code = "tiles of a later version";
+  artifact->variants[0].tile_code = {"tiles of a later version"};
   EXPECT_EQ(one_and_two_by(*device, artifact), (std::vector<float>{2, 3}));
 }
 

@@ -80,13 +80,13 @@ def _kept(daemon):
 
 
 def _section(artifact, file, entry):
-    """The instructions of a kernel. An artifact may have a second cubin, of code made of tiles."""
+    """The instructions of a kernel. An artifact has further cubins, of code made of tiles, in which there is more that begins as one."""
     for begin in re.finditer(b"\x7fELF", artifact):
         file.write_bytes(artifact[begin.start() :])
-        text = subprocess.run([_disassembler(), "-c", file], capture_output=True, text=True, check=True).stdout
+        done = subprocess.run([_disassembler(), "-c", file], capture_output=True, text=True)
         # A kernel for arguments of any stride stands beside it.
-        found = re.split(rf"\.section\s+\.text\.{entry}", text)
-        if len(found) > 1:
+        found = re.split(rf"\.section\s+\.text\.{entry}", done.stdout)
+        if done.returncode == 0 and len(found) > 1:
             return found[1]
     raise AssertionError(f"the artifact has no kernel {entry}")
 

@@ -34,9 +34,6 @@ Artifact example() {
       "\x7f"
       "ELF\0\1\2",
       7);
-  artifact.tile_code =
-      "\x7f"
-      "ELF of tiles";
   artifact.size_count = 2;
   artifact.parameters = {
       {DType::Float32, {size(0), size(1)}, false},
@@ -54,6 +51,9 @@ Artifact example() {
                        SizeExpr::constant(64)}};
   variant.launches.push_back(variant.launches[0]);
   variant.loops = {{1, 2, size(1)}};
+  variant.tile_code = {
+      "\x7f"
+      "ELF of tiles"};
   variant.tile_launches = {{"tiles", {size(0)}, {SizeExpr::constant(1)}, SizeExpr::constant(0)}};
   variant.tile_workspace_bytes = SizeExpr::constant(256);
   variant.workspace_bytes = size(1);
@@ -67,6 +67,15 @@ Artifact example() {
 TEST(Artifact, ComesBackAsItWasSaved) {
   EXPECT_EQ(deserialize_artifact(serialize(example())), example());
   EXPECT_EQ(deserialize_artifact(serialize(Artifact{})), Artifact{});
+}
+
+TEST(Artifact, IsRefusedWhereLaunchesOfTilesHaveNoCode) {
+  Artifact artifact = example();
+  artifact.variants[0].tile_code.clear();
+  const Error error =
+      expect_error([&] { deserialize_artifact(serialize(artifact)); }, ErrorKind::InvalidArgument,
+                   "the saved artifact is damaged: a launch of code made of tiles has none");
+  EXPECT_EQ(error.reason(), "ARTIFACT_CORRUPT");
 }
 
 TEST(Artifact, IsRefusedWhereALoopIsNotOverLaunches) {
@@ -119,7 +128,7 @@ TEST(Artifact, OfAnotherVersionIsToldApart) {
   bytes[8] = 99;
   const Error error =
       expect_error([&] { deserialize_artifact(bytes); }, ErrorKind::InvalidArgument,
-                   "the saved artifact has format version 99, but this build reads version 5");
+                   "the saved artifact has format version 99, but this build reads version 6");
   EXPECT_EQ(error.reason(), "ARTIFACT_VERSION");
 }
 

@@ -113,7 +113,7 @@ TEST(ExportedKernel, OfAnotherVersionOfArtifactsSaysSo) {
   expect_refused(
       bytes, "ARTIFACT_VERSION",
       "f.kart is of another version of Kiln: the saved artifact has format version 9, but "
-      "this build reads version 5; write it again with kiln compile -o");
+      "this build reads version 6; write it again with kiln compile -o");
 }
 
 TEST(ExportedKernel, NamesEachParameterAndSize) {

@@ -1,11 +1,22 @@
 #pragma once
 
+#include <chrono>
+#include <string>
+#include <string_view>
+
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/tileiras.h"
 #include "runtime/core/error.h"
 
 namespace kiln::testing {
+
+/// The cubin of one module, on however busy a host.
+inline std::string assembled(const std::string& module, std::string_view arch) {
+  constexpr codegen::RunLimits kPatient = {.processor = std::chrono::seconds(60),
+                                           .clock = std::chrono::minutes(10)};
+  return codegen::Tileiras(kPatient).assemble({&module, 1}, arch).at(0);
+}
 
 /// Skips its tests, saying why, where there is no assembler of tiles.
 class WithTileiras : public ::testing::Test {

@@ -267,7 +267,7 @@ TEST_F(AssembledAttention, OfAnySizeBatchLayoutMaskAndEpilogue) {
     SCOPED_TRACE(tile::print(program));
     const std::string bytecode =
         tile::bytecode(tile::alone(program), {.arch = arch, .warps = shape.warps});
-    const std::string cubin = codegen::Tileiras(std::chrono::seconds(60)).assemble(bytecode, arch);
+    const std::string cubin = assembled(bytecode, arch);
     EXPECT_EQ(codegen::kernels_of_cubin(cubin).at(0).name, "kiln_tile_0");
   }
 }

@@ -20,7 +20,7 @@ class TileBytecode : public WithTileiras {
       if (arch == "sm_80" && text.find("float8") != std::string_view::npos) continue;  // has none
       SCOPED_TRACE(arch);
       const std::vector<codegen::CubinKernel> kernels =
-          codegen::kernels_of_cubin(codegen::Tileiras().assemble(bytecode, arch));
+          codegen::kernels_of_cubin(assembled(bytecode, arch));
       ASSERT_EQ(kernels.size(), 1u);
       EXPECT_EQ(kernels[0].name, "kiln_tile_0");
       EXPECT_GT(kernels[0].instructions, 0);

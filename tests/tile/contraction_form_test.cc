@@ -503,8 +503,8 @@ TEST_F(AssembledForm, OfComputedFactors) {
            tile::contraction_forms(kernel_of(text).kernel, arch)) {
         const tile::BlockShape shape = form.shapes()[0];
         const tile::Sequence sequence = form.sequence(shape);
-        const std::string cubin = codegen::Tileiras().assemble(
-            tile::bytecode(sequence, {.arch = arch, .warps = shape.warps}), arch);
+        const std::string cubin =
+            assembled(tile::bytecode(sequence, {.arch = arch, .warps = shape.warps}), arch);
         EXPECT_EQ(codegen::kernels_of_cubin(cubin).size(), 1 + form.stored().size());
       }
     }
@@ -523,8 +523,8 @@ TEST_F(AssembledForm, OfOpenRowsIsCopiedWithoutThreads) {
       const tile::BlockShape shape = form.shapes()[0];
       const tile::Sequence sequence = form.sequence(shape);
       if (!tile::unaligned_rows(sequence.last()).empty()) continue;
-      const std::string cubin = codegen::Tileiras().assemble(
-          tile::bytecode(sequence, {.arch = arch, .warps = shape.warps}), arch);
+      const std::string cubin =
+          assembled(tile::bytecode(sequence, {.arch = arch, .warps = shape.warps}), arch);
       const std::vector<codegen::CubinKernel> kernels = codegen::kernels_of_cubin(cubin);
       ASSERT_EQ(kernels.size(), sequence.steps.size());
       const auto product = std::ranges::find(kernels, tile::entry_name(sequence.steps.size() - 1),
@@ -546,8 +546,7 @@ TEST_F(AssembledForm, OfAnyConvolution) {
     const std::string_view arch = seed % 2 == 0 ? "sm_90" : "sm_100";
     const tile::ContractionForm form = tile::contraction_forms(kernel, arch).back();
     const tile::Sequence sequence = form.sequence(form.shapes()[0]);
-    const std::string cubin =
-        codegen::Tileiras().assemble(tile::bytecode(sequence, {.arch = arch}), arch);
+    const std::string cubin = assembled(tile::bytecode(sequence, {.arch = arch}), arch);
     EXPECT_EQ(codegen::kernels_of_cubin(cubin).size(), sequence.steps.size());
   }
 }

@@ -65,7 +65,7 @@ inline void expect_assembled(const language::Kernel& kernel, uint64_t turn) {
     if (factor == DType::Float32 && is_left_to_cuda(kArchitectures[i], program)) continue;
     const std::string bytecode =
         tile::bytecode(tile::alone(program), {.arch = kArchitectures[i], .warps = shape.warps});
-    const std::string cubin = codegen::Tileiras(kLimit).assemble(bytecode, kArchitectures[i]);
+    const std::string cubin = assembled(bytecode, kArchitectures[i]);
     EXPECT_EQ(codegen::kernels_of_cubin(cubin).at(0).name, "kiln_tile_0");
   }
 }
