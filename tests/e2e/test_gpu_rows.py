@@ -151,13 +151,13 @@ def test_a_long_running_sum_is_in_parts_that_move_128_bits(daemon, length):
     assert all(launch["spill_bytes"] == 0 for launch in launches)
 
 
-# One read and one write an element. Kernels of this kind have an instruction for each of an erf's terms.
+# One read and one write an element, of which a thread has 16. Torch's has 27.4 instructions an element.
 def test_a_gelu_moves_128_bits(daemon):
     x = te.placeholder((10_000_000,), name="X")
     code = _code(daemon, x, te.compute(x.shape, lambda i: 0.5 * x[i] * (1 + te.erf(x[i] * 0.5**0.5)), "Y"))
     assert code.widths("LDG") == code.widths("STG") == {16}, code.kinds
-    assert code.kinds["LDG"] == code.kinds["STG"] == 1, code.kinds
-    assert code.kinds["BAR"] == code.kinds["LDS"] == 0 and len(code.opcodes) < 33 * 4, code.kinds
+    assert code.kinds["LDG"] == code.kinds["STG"] == 4, code.kinds
+    assert code.kinds["BAR"] == code.kinds["LDS"] == 0 and len(code.opcodes) < 27.5 * 16, code.kinds
 
 
 # nan is passed on by the instruction itself.

@@ -79,13 +79,15 @@ std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
              }}};
   }
   if (graph[root].kind == Stage::Kind::Scan) return scan_thread_sketches(chooser, root);
-  const int64_t lanes = lanes_of_thread(graph, root, gpu_machine(chooser.arch));
+  const auto [lanes, vectors] = elements_of_thread(graph, root, gpu_machine(chooser.arch));
   std::vector<Parameter> parameters = {block_parameter()};
   if (lanes > 1) parameters.push_back({"lanes", {1, lanes}, lanes});
+  if (vectors > 1) parameters.push_back({"vectors", {1, vectors}, vectors});
   return {{.name = "threads",
            .parameters = std::move(parameters),
            .write = [&graph, root](StepWriter& steps, const Values& values) {
-             bind_elements(graph, steps, root, values.get("block", 256), values.get("lanes", 1));
+             bind_elements(graph, steps, root, values.get("block", 256),
+                           {.lanes = values.get("lanes", 1), .vectors = values.get("vectors", 1)});
            }}};
 }
 

@@ -15,8 +15,7 @@ namespace {
 // From four double registers on, one masked vector at the end of a line is little of it.
 constexpr int64_t kFewVectors = 4;
 
-/// Looks for functions like exp in a stage and in those that are computed inline for it. Such are
-/// the operators that are not exact: each is a chain of operations.
+/// Such functions are the operators that are not exact.
 class FindFunctions : public ir::Visitor {
  public:
   FindFunctions(const StageGraph& graph, StageId stage) : graph_(graph) { enter(stage); }
@@ -49,6 +48,10 @@ class FindFunctions : public ir::Visitor {
 
 std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis) {
   return ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
+}
+
+bool has_functions(const StageGraph& graph, StageId stage) {
+  return FindFunctions(graph, stage).found;
 }
 
 int64_t register_lanes(const Chooser& chooser, StageId id) {
@@ -93,7 +96,7 @@ std::optional<int64_t> line_factor(const StageGraph& graph, StageId id, AxisId l
 std::optional<int64_t> element_factor(const Chooser& chooser, StageId id, AxisId line) {
   const std::optional<int64_t> lanes = line_factor(chooser.graph, id, line);
   const int64_t more = register_lanes(chooser, id) * chooser.machine.chained_vectors;
-  if (!lanes || more <= *lanes || !FindFunctions(chooser.graph, id).found) return lanes;
+  if (!lanes || more <= *lanes || !has_functions(chooser.graph, id)) return lanes;
   const std::optional<int64_t> extent = constant_extent(chooser.graph, line);
   const bool fits = !extent || *extent >= kFewVectors * more || *extent % more == 0;
   return fits ? more : *lanes;

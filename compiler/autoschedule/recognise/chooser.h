@@ -22,6 +22,10 @@ int64_t register_lanes(const Chooser& chooser, StageId stage);
 
 std::optional<int64_t> constant_extent(const StageGraph& graph, AxisId axis);
 
+/// Whether a stage, or what is computed inline for it, calls functions like exp, of which each is a
+/// chain of operations.
+bool has_functions(const StageGraph& graph, StageId stage);
+
 /// Whether the order in which a reduction combines may be changed. That a reducer of the user's own
 /// allows it is a promise, which only explicit steps rely on.
 bool may_reassociate(const Chooser& chooser, StageId stage);

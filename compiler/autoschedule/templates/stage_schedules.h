@@ -45,9 +45,18 @@ void bind_scatter(const StageGraph& graph, StepWriter& steps, StageId stage, int
 /// How many neighbours a thread computes, so that they move at once; 1 where they are not known to
 /// be aligned, or the machine has more threads than that.
 int64_t lanes_of_thread(const StageGraph& graph, StageId stage, const GpuMachine& machine);
-/// One thread for so many elements side by side: the data axes but time as one loop.
+
+/// What a thread computes of a stage: elements side by side, several times.
+struct ThreadElements {
+  int64_t lanes = 1;
+  int64_t vectors = 1;
+};
+/// Such as lanes_of_thread(), of functions several times where there are enough for all threads.
+ThreadElements elements_of_thread(const StageGraph& graph, StageId stage,
+                                  const GpuMachine& machine);
+/// One thread for so many elements: the data axes but time as one loop.
 void bind_elements(const StageGraph& graph, StepWriter& steps, StageId stage, int64_t block,
-                   int64_t lanes = 1);
+                   const ThreadElements& elements = {});
 
 /// Neighbours of a thread along a dimension in which a window slides: they read the same places.
 struct WindowLines {
