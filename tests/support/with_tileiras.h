@@ -11,7 +11,8 @@
 
 namespace kiln::testing {
 
-/// The cubin of one module, on however busy a host.
+/// The cubin of one module, on however busy a host. Rows that begin anywhere, as Kiln leaves them
+/// to the CUDA C, take tileiras its time.
 inline std::string assembled(const std::string& module, std::string_view arch) {
   constexpr codegen::RunLimits kPatient = {.processor = std::chrono::seconds(60),
                                            .clock = std::chrono::minutes(10)};

@@ -52,8 +52,6 @@ inline void expect_definition(const tile::Program& program, const language::Kern
 /// That tileiras takes the program of a definition for one of the architectures, the one whose turn
 /// it is; with KILN_LONG for all of them.
 inline void expect_assembled(const language::Kernel& kernel, uint64_t turn) {
-  // Rows that begin anywhere, as Kiln leaves them to the CUDA C, take tileiras its time.
-  constexpr std::chrono::seconds kLimit{60};
   const tile::BlockShape shape = tile::block_shape(kernel);
   const tile::Program program = tile::contraction(kernel, shape);
   SCOPED_TRACE(tile::print(program));
