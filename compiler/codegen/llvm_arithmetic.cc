@@ -57,8 +57,9 @@ Value* scaled_register(llvm::IRBuilderBase& b, Value* x, Value* n) {
   return b.CreateIntrinsic(is_double ? of_double : of_float, {}, {x, n, zero, b.getInt8(0xff)});
 }
 
-/// Of whole numbers without sign the largest, or some that one of which is.
-Value* larger_halves(llvm::IRBuilderBase& b, Value* x) {
+/// Whether all lanes are less than a number, without signs. Registers are compared with each other
+/// first, which is an instruction each, and the largest lanes with the number.
+Value* are_below(llvm::IRBuilderBase& b, Value* x, int64_t limit) {
   // Registers of other sizes than this have two of its instructions, or half of one.
   constexpr unsigned kCommonBits = 256;
   while (bits_of(x) > kCommonBits) {
@@ -66,7 +67,7 @@ Value* larger_halves(llvm::IRBuilderBase& b, Value* x) {
     x = b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, slice(b, x, 0, half),
                                 slice(b, x, half, half));
   }
-  return x;
+  return b.CreateNot(b.CreateOrReduce(b.CreateICmpUGE(x, integer(x->getType(), limit))));
 }
 
 /// Whether the magnitudes of all floats lie in 2^low .. 2^high; 0, nan and infinity do not.
@@ -80,9 +81,7 @@ Value* have_exponents(llvm::IRBuilderBase& b, Value* x, int low, int high) {
   const int64_t count = int64_t{high - low} << (kFraction + 1);
   Value* const distance = b.CreateSub(magnitude, integer(whole, first));
   if (!x->getType()->isVectorTy()) return b.CreateICmpULT(distance, integer(whole, count));
-  Value* const largest = larger_halves(b, distance);
-  return b.CreateNot(
-      b.CreateOrReduce(b.CreateICmpUGE(largest, integer(largest->getType(), count))));
+  return are_below(b, distance, count);
 }
 
 }  // namespace
@@ -138,10 +137,9 @@ Value* are_at_most(llvm::IRBuilderBase& b, Value* x, double limit) {
   const int64_t kept = is_double ? int64_t{0x7fffffff} << 32 : 0x7fffffff;
   Value* const magnitude = b.CreateAnd(b.CreateBitCast(x, whole), integer(whole, kept));
   auto* const type = llvm::FixedVectorType::get(b.getInt32Ty(), words);
-  Value* const largest = larger_halves(b, b.CreateBitCast(magnitude, type));
   const int64_t last = is_double ? std::bit_cast<int64_t>(limit) >> 32
                                  : std::bit_cast<int32_t>(static_cast<float>(limit));
-  return b.CreateNot(b.CreateOrReduce(b.CreateICmpUGT(largest, integer(largest->getType(), last))));
+  return are_below(b, b.CreateBitCast(magnitude, type), last + 1);
 }
 
 Value* chosen(llvm::IRBuilderBase& b, Value* condition, llvm::function_ref<Value*()> usual,

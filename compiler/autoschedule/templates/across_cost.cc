@@ -182,6 +182,10 @@ double AcrossCost::new_pages(const ElementBlock& block) const {
   return elements_ / rows / columns * found;
 }
 
+double AcrossCost::row_by_row(double lanes) const {
+  return cycles({.columns = columns_, .lanes = lanes, .between = between_});
+}
+
 /// What comes for the first time comes in order, beside what is computed; what comes again does
 /// not.
 double AcrossCost::cycles(const ElementBlock& block) const {

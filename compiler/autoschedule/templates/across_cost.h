@@ -24,11 +24,10 @@ class AcrossCost {
  public:
   AcrossCost(const Chooser& chooser, StageId stage, AxisId across);
 
-  double columns() const { return columns_; }
-  /// Rows of the axes between the one across and the last, where the loops are in their order.
-  double between() const { return between_; }
   /// One core, in cycles. Sizes that are not known are taken to be large.
   double cycles(const ElementBlock& block) const;
+  /// The same with the loops in the order of the axes, in vectors of so many lanes.
+  double row_by_row(double lanes) const;
 
  private:
   /// A tensor whose elements are neighbours down the rows or along them.
@@ -48,7 +47,7 @@ class AcrossCost {
   double rows_;
   double columns_;
   double elements_;
-  double between_ = 1;
+  double between_ = 1;  // rows of the axes between the one across and the last
   std::vector<Tensor> across_;
   std::vector<Tensor> along_;
   size_t written_ = 0;

@@ -9,16 +9,12 @@
 
 #include "compiler/autoschedule/templates/across_cost.h"
 #include "compiler/autoschedule/templates/parameters.h"
-#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/graph/places_of_tensor.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
-
-// Squares of so many rows and columns are turned in registers at most (codegen/llvm_interleave.cc).
-constexpr int64_t kMostLanes = 16;
 
 /// Blocks of rows and columns, so that what is read along the rows is still in the cache when the
 /// next column reads what is beside it.
@@ -147,13 +143,10 @@ std::vector<Sketch> with_blocks_across(const Chooser& chooser, StageId id, Sketc
   if (!across) return {std::move(elements)};
   const AxisId last = columns_of(graph[id]).back();
   const AcrossCost cost(chooser, id, *across);
-  const Parameter parallel = parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id));
-  Parameter line = elements.parameters[0];
-  const auto lanes_of_line = static_cast<double>(line.preferred);
-  const ElementBlock whole{
-      .columns = cost.columns(), .lanes = lanes_of_line, .between = cost.between()};
+  const Parameter parallel = elements.parameters.back();
+  Parameter line = elements.parameters.front();
   std::vector<std::pair<double, Sketch>> sketches;
-  sketches.emplace_back(cost.cycles(whole), std::move(elements));
+  sketches.emplace_back(cost.row_by_row(static_cast<double>(line.preferred)), std::move(elements));
 
   Parameter rows = tile_parameter(graph, "rows", *across, {4, 8, 16, 32, 64}, 16);
   const double in_blocks = prefer_cheapest(rows, line, {}, cost);
@@ -168,7 +161,7 @@ std::vector<Sketch> with_blocks_across(const Chooser& chooser, StageId id, Sketc
   std::vector<const ir::TensorRead*> turned;
   if (id < graph.kernel->definition.stages.size()) turned = turned_reads(graph, id, *across);
   if (!turned.empty()) {
-    const int64_t lanes = std::min(register_lanes(chooser, id), kMostLanes);
+    const int64_t lanes = std::min(register_lanes(chooser, id), kMostLanesOfSquare);
     rows = tile_parameter(graph, "rows", *across, {lanes, 2 * lanes, 4 * lanes}, lanes);
     Parameter columns = tile_parameter(graph, "lanes", last, {lanes, 2 * lanes, 4 * lanes}, lanes);
     const double in_squares = prefer_cheapest(

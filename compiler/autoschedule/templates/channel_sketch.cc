@@ -16,8 +16,6 @@ namespace {
 
 // Of a step beside its sums, in parts of what an element costs that is spread: the filters of it.
 constexpr double kStepOfSpread = 0.85;
-// Of a square of filters that is transposed in registers: its rows fill half of them.
-constexpr int64_t kMostLanes = 16;
 // Vectors of channels: each element that is broadcast serves two multiply-adds, one for each port.
 constexpr int64_t kVectors = 2;
 // What tiles must gain to be worth other code for the end of a line.
@@ -129,7 +127,7 @@ void write_filters(const StageGraph& graph, const Convolution& convolution, Step
   const size_t batch = convolution.tiling.row_batch.size();
   std::vector<AxisId> outer(places.begin(),
                             places.begin() + static_cast<std::ptrdiff_t>(batch) + 1);
-  const bool is_square = lanes <= kMostLanes && size.rows % values.get("channels", 1) == 0;
+  const bool is_square = lanes <= kMostLanesOfSquare && size.rows % values.get("channels", 1) == 0;
   if (is_square && lies_as_summed(graph, convolution)) {
     const std::vector<AxisId> sum(places.begin() + static_cast<std::ptrdiff_t>(batch) + 1,
                                   places.end() - 1);
