@@ -70,6 +70,7 @@ class RequiredRegion {
                  TargetKind target)
       : graph_(graph), plan_(plan), stage_(stage), facts_(sizes) {
     const bool for_threads = is_filled_by_threads(graph, plan, stage, target);
+    is_filled_ = for_threads;
     for (const Loop* loop : loops_around(graph, plan, stage)) {
       facts_.push_range(loop->var, ir::index(0), loop->extent);
       // Threads that fill a buffer together need the union of what each of them reads, all its
@@ -115,7 +116,7 @@ class RequiredRegion {
     const Nest& nest = plan_.nests[reader];
     ir::Substitution values;
     for (const auto& [root, value] : nest.values) {
-      if (!moves_freely(reader, value)) values[root] = value;
+      if (!moves_freely(reader, value) || overhangs(reader, root, value)) values[root] = value;
     }
     if (stage.kind != Stage::Kind::Compute) return values;
     AxisArithmetic axes(graph_, stage, nest.region);
@@ -142,6 +143,23 @@ class RequiredRegion {
       }
     }
     return values;
+  }
+
+  /// Whether the loops of a root axis, one tile of threads, cover a little more than all of it.
+  bool overhangs(StageId reader, const ir::VarRef& root, const ir::Expr& value) const {
+    if (!is_filled_) return false;
+    const Stage& stage = graph_[reader];
+    const auto axis = std::ranges::find_if(
+        stage.data, [&](AxisId data) { return graph_.axes[data].value == root; });
+    if (axis == stage.data.end()) return false;
+    std::vector<Facts::Range> ranges;
+    for (const Loop& loop : plan_.nests[reader].loops)
+      ranges.push_back({loop.var, ir::index(0), loop.extent});
+    const Interval covered = analysis::bounds_of(value, ranges, facts_);
+    if (!covered.min || !covered.max) return false;
+    const auto dimension = static_cast<size_t>(axis - stage.data.begin());
+    return is_nearly_whole(plan_.nests[reader].region[dimension].extent,
+                           analysis::simplify(covered.max - covered.min + 1, facts_));
   }
 
   bool moves_freely(StageId reader, const ir::Expr& value) const {
@@ -213,13 +231,24 @@ class RequiredRegion {
       extent = analysis::simplify(widest.max, facts_);
     }
     if (!analysis::can_prove(ir::less_equal(ir::index(0), extent), facts_)) return whole;
-    if (analysis::can_prove(ir::less_equal(shape, extent), facts_)) return whole;
+    if (analysis::can_prove(ir::less_equal(shape, extent), facts_) &&
+        !is_nearly_whole(shape, extent))
+      return whole;
     return {min, extent, false};
+  }
+
+  /// A tile of threads that is a little larger than all there is: its threads fill all of it, so
+  /// that no guard stands among the products (fill_tiles).
+  bool is_nearly_whole(const ir::Expr& shape, const ir::Expr& extent) const {
+    const std::optional<int64_t> tile = ir::as_const_int(extent);
+    const std::optional<int64_t> there = ir::as_const_int(shape);
+    return is_filled_ && tile && there && *there < *tile && *tile < 2 * *there;
   }
 
   const StageGraph& graph_;
   const NestPlan& plan_;
   const StageId stage_;
+  bool is_filled_ = false;  // by threads
   Facts facts_;
   std::unordered_set<ir::VarRef> fixed_;
   std::vector<Facts::Range> around_;
