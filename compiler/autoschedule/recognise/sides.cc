@@ -6,6 +6,7 @@
 #include "compiler/autoschedule/recognise/sides.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/analysis/prove.h"
 #include "compiler/autoschedule/recognise/chooser.h"
@@ -98,11 +99,16 @@ int64_t elements_in_order(const StageGraph& graph, const ir::TensorRead& read,
     const std::optional<int64_t> length = ir::as_const_int(shape[dimension]);
     if (!length || !begins_at_multiples(graph, read.indices[dimension], axis)) return elements;
     const int64_t extent = *constant_extent(graph, axis);
-    if (*length % extent != 0) return elements;
+    if (*length % extent != 0) return elements * std::gcd(*length, extent);
     elements *= extent;
     if (*length != extent) return elements;
   }
   return elements;
+}
+
+int64_t common_width(const StageGraph& graph, const ir::TensorRead& read, AxisId axis) {
+  const int64_t row = ir::as_const_int(graph[read.stage].shapes[read.output].back()).value_or(0);
+  return std::gcd(constant_extent(graph, axis).value_or(1), row);
 }
 
 bool may_be_one_loop(const StageGraph& graph, const std::vector<AxisId>& axes) {

@@ -41,6 +41,10 @@ bool is_permuted(const StageGraph& graph, const ir::TensorRead& read,
 /// dimension, or one of its equal parts.
 bool begins_at_multiples(const StageGraph& graph, const ir::Expr& index, AxisId axis);
 
+/// Elements that both an axis and the rows of what is read, where their length is known, are
+/// multiples of: an axis has a part of a row where its sum is in parts.
+int64_t common_width(const StageGraph& graph, const ir::TensorRead& read, AxisId axis);
+
 /// Elements that lie one after the other in memory, and along these axes as one loop, too: those of
 /// the last axes, which are the last dimensions of what is read, or the last part of one.
 int64_t elements_in_order(const StageGraph& graph, const ir::TensorRead& read,

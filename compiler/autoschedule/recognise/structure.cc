@@ -59,12 +59,16 @@ bool has_own_loops(const StageGraph& graph, StageId id) {
          (stage.kind == Stage::Kind::Scan || schedule::runs_over_axes(stage));
 }
 
+bool computes_all(const Stage& stage) {
+  return std::ranges::all_of(stage.conditions, &schedule::Condition::is_reduce);
+}
+
 bool is_open(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   return stage.is_live && stage.kind == Stage::Kind::Compute && !stage.is_touched &&
          stage.attach.kind == schedule::Attach::Kind::Root && !stage.part_of &&
          stage.role.cell_of < 0 && !stage.role.is_init && stage.role.base_of < 0 &&
-         stage.conditions.empty();
+         computes_all(stage);
 }
 
 bool is_free(const StageGraph& graph, StageId id) {

@@ -19,6 +19,10 @@ std::vector<bool> touched_roots(const StageGraph& graph);
 /// Whether a stage at the root has loops of its own that can be scheduled.
 bool has_own_loops(const StageGraph& graph, StageId stage);
 
+/// Whether a stage has all elements of its shape. Its sums may have fewer terms than their axes, as
+/// the last part of one does.
+bool computes_all(const Stage& stage);
+
 /// Whether no step says how a stage with loops of its own runs.
 bool is_open(const StageGraph& graph, StageId stage);
 

@@ -37,7 +37,7 @@ int64_t lanes_of(const StageGraph& graph, const BlockTile& tile, const ir::Tenso
   if (lanes < 2 || !is_permuted(graph, read, axes)) return 1;
   for (const AxisId axis : axes) {
     if (!is_contiguous_in(graph, read, axis)) continue;
-    const bool is_whole = constant_extent(graph, axis).value_or(1) % lanes == 0;
+    const bool is_whole = common_width(graph, read, axis) % lanes == 0;
     const bool is_step = axis == graph[tile.stage].reduce[0];
     return is_whole && (!is_step || tile.steps % lanes == 0) ? lanes : 1;
   }

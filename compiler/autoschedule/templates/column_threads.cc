@@ -114,7 +114,7 @@ std::optional<SumSplit> split_of_columns(const Chooser& chooser, StageId id) {
   if (!is_column_reduction(chooser, id) ||
       !constant_extent_of(graph, joined({stage.data, stage.reduce})))
     return std::nullopt;
-  return best_split(chooser, id, *longest_axis(graph, stage.reduce), kFewestRows, 1,
+  return best_split(chooser, id, *longest_axis(graph, stage.reduce), equal_lengths(kFewestRows, 1),
                     [&](int64_t parts) { return column_cycles(chooser, id, parts); });
 }
 

@@ -23,7 +23,7 @@ bool may_be_fetched(const StageGraph& graph, const ir::TensorRead& read) {
 std::optional<Contraction> fetched_contraction(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
   const bool is_plain = stage.kind == Stage::Kind::Compute && stage.time_dimension < 0 &&
-                        stage.conditions.empty() && reductions_inside(graph, id).empty();
+                        computes_all(stage) && reductions_inside(graph, id).empty();
   if (!is_plain) return std::nullopt;
   const auto contraction = find_contraction(graph, id);
   if (!contraction || !ir::as<ir::Reduce>(stage.bodies[0])->init.empty()) return std::nullopt;

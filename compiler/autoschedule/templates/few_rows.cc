@@ -160,7 +160,7 @@ std::optional<SumSplit> split_of_few_rows(const Chooser& chooser, StageId id) {
                                .many = *constant_extent_of(graph, rows->many),
                                .steps = *steps};
   const GpuMachine machine = gpu_machine(chooser.arch);
-  return best_split(chooser, id, stage.reduce.back(), kLeastSum, rows->lanes,
+  return best_split(chooser, id, stage.reduce.back(), equal_lengths(kLeastSum, rows->lanes),
                     [&](int64_t parts) { return few_rows_cycles(*rows, product, parts, machine); });
 }
 

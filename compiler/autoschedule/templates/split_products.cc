@@ -14,8 +14,12 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Steps of a part: what begins and ends a tile is little beside them.
-constexpr int64_t kLeastSteps = 128;
+// Steps of a part: what begins and ends a tile is little beside them, more of matrix instructions.
+constexpr int64_t kLeastSteps = 96;
+constexpr int64_t kLeastOfMatrices = 128;
+// Of a row of a factor: tiles fetch a multiple of so much at once, and of what they do not the last
+// part has all.
+constexpr int64_t kBytesOfTiles = 64;
 
 /// Of all that is read; nothing where that is not known.
 std::optional<double> bytes_of(const StageGraph& graph, const ir::TensorRead& read) {
@@ -38,7 +42,8 @@ std::optional<SumSplit> split_of_product(const Chooser& chooser, StageId id) {
   const auto sum = constant_extent_of(graph, stage.reduce);
   if (!factors || !results || !sum) return std::nullopt;
   CyclesOfParts tiles = matrix_tile_cycles(chooser, id);
-  if (!tiles) tiles = block_tile_cycles(chooser, id);
+  const bool has_matrices = static_cast<bool>(tiles);
+  if (!has_matrices) tiles = block_tile_cycles(chooser, id);
   const auto a = bytes_of(graph, *factors->a);
   const auto b = bytes_of(graph, *factors->b);
   if (!tiles || !a || !b) return std::nullopt;
@@ -51,8 +56,14 @@ std::optional<SumSplit> split_of_product(const Chooser& chooser, StageId id) {
   const int64_t extent = *constant_extent(graph, axis);
   const int64_t narrowest =
       std::min(size_of(factors->a->type.element), size_of(factors->b->type.element));
-  return best_split(chooser, id, axis, std::max<int64_t>(kLeastSteps * extent / *sum, 1),
-                    kVectorBytesOfThread / narrowest, cycles);
+  const int64_t steps = has_matrices ? kLeastOfMatrices : kLeastSteps;
+  const int64_t least = std::max<int64_t>(steps * extent / *sum, 1);
+  // What only some parts have is no matrix instruction in any of them.
+  const bool may_differ = extent == *sum && !has_matrices;
+  return best_split(chooser, id, axis,
+                    may_differ ? lengths_in_steps(least, kBytesOfTiles / narrowest)
+                               : equal_lengths(least, kVectorBytesOfThread / narrowest),
+                    cycles);
 }
 
 }  // namespace kiln::autoschedule

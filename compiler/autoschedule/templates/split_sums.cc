@@ -42,32 +42,47 @@ std::optional<SumSplit> split_for_threads(const Chooser& chooser, StageId id) {
   return split_of_few_rows(chooser, id);
 }
 
+LengthOfParts equal_lengths(int64_t least, int64_t lanes) {
+  return [=](int64_t extent, int64_t parts) -> std::optional<int64_t> {
+    const int64_t length = extent / parts;
+    const bool is_whole = extent % parts == 0 && (extent % lanes != 0 || length % lanes == 0);
+    return is_whole && length >= least ? std::optional(length) : std::nullopt;
+  };
+}
+
+LengthOfParts lengths_in_steps(int64_t least, int64_t steps) {
+  return [=](int64_t extent, int64_t parts) -> std::optional<int64_t> {
+    const int64_t length = (extent + parts * steps - 1) / (parts * steps) * steps;
+    return length >= least && length < extent ? std::optional(length) : std::nullopt;
+  };
+}
+
 int64_t equal_parts(int64_t extent, int64_t most) {
   for (int64_t parts = std::min(extent, most); parts > 1; --parts)
     if (extent % parts == 0) return parts;
   return 1;
 }
 
-std::optional<SumSplit> best_split(const Chooser& chooser, StageId id, AxisId axis, int64_t least,
-                                   int64_t lanes, const CyclesOfParts& cycles) {
+std::optional<SumSplit> best_split(const Chooser& chooser, StageId id, AxisId axis,
+                                   const LengthOfParts& length_of, const CyclesOfParts& cycles) {
   const StageGraph& graph = chooser.graph;
   const GpuMachine machine = gpu_machine(chooser.arch);
   const int64_t extent = *constant_extent(graph, axis);
   const auto result_bytes =
       static_cast<double>(*constant_extent_of(graph, graph[id].data) * size_of(graph[id].types[0]));
-  int64_t best = 1;
+  int64_t best = extent;
   double shortest = cycles(1);
-  for (int64_t parts = 2; parts * least <= extent && parts <= kMostParts; ++parts) {
-    const bool is_whole =
-        extent % parts == 0 && (extent % lanes != 0 || extent / parts % lanes == 0);
-    if (!is_whole) continue;
+  for (int64_t most = 2; most <= std::min(extent, kMostParts); ++most) {
+    const std::optional<int64_t> length = length_of(extent, most);
+    if (!length) continue;
+    const int64_t parts = (extent + *length - 1) / *length;
     const double time = cycles(parts) + cycles_of_adding(parts, result_bytes, machine);
     if (time >= shortest) continue;
-    best = parts;
+    best = *length;
     shortest = time;
   }
-  if (best == 1) return std::nullopt;
-  return SumSplit{axis, extent / best, 0};
+  if (best == extent) return std::nullopt;
+  return SumSplit{axis, best, 0};
 }
 
 OpenSchedule with_split_sums(const language::Kernel& kernel, OpenSchedule given,

@@ -23,12 +23,22 @@ int64_t equal_parts(int64_t extent, int64_t most);
 /// What a sum in so many parts takes, in cycles, but for adding them up; 1: as a whole.
 using CyclesOfParts = std::function<double(int64_t parts)>;
 
-/// The parts of at least so many elements in which the stage's sum along an axis takes the least
-/// time, adding them up in a launch of its own included; nothing where that is as a whole. Parts
-/// whose elements are no multiple of `lanes` are not tried where all of them are one. All sizes of
-/// the stage are known.
+/// How long the parts are that a sum of so many elements is tried in, no more than so many;
+/// nothing where it is not.
+using LengthOfParts = std::function<std::optional<int64_t>(int64_t extent, int64_t parts)>;
+
+/// Parts of one length, of at least so many elements; of a multiple of `lanes` where the whole sum
+/// is one.
+LengthOfParts equal_lengths(int64_t least, int64_t lanes);
+
+/// Parts of a multiple of so many steps, and of at least so many elements; the last one has the
+/// rest.
+LengthOfParts lengths_in_steps(int64_t least, int64_t steps);
+
+/// The parts in which the stage's sum along an axis takes the least time, adding them up in a
+/// launch of its own included; nothing where that is as a whole. All sizes of the stage are known.
 std::optional<SumSplit> best_split(const Chooser& chooser, StageId stage, AxisId axis,
-                                   int64_t least, int64_t lanes, const CyclesOfParts& cycles);
+                                   const LengthOfParts& length_of, const CyclesOfParts& cycles);
 
 /// The parts of an open stage's reduction; nothing where it is better as a whole.
 using ChooseSplit = std::function<std::optional<SumSplit>(const Chooser&, StageId)>;
