@@ -18,7 +18,7 @@ namespace kiln::autoschedule {
 namespace {
 
 constexpr int64_t kLineBytes = 128;    // of each row of a tile
-constexpr int64_t kLeast = 64;         // of a side that is cut into tiles
+constexpr int64_t kLeast = 17;         // of a side that is cut into tiles
 constexpr int64_t kMostLines = 65535;  // along blockIdx.y
 
 bool is_box(const StageGraph& graph, const ir::TensorRead& read, const Stage& stage) {
@@ -263,7 +263,7 @@ Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows)
                            : packing == Packing::SideLast
                                ? constant_extent_of(graph, line).value_or(1)
                            : tile.is_joined ? elements_in_order(graph, read, line)
-                                            : constant_extent(graph, line[0]).value_or(1);
+                                            : common_width(graph, read, line[0]);
   if (in_order % tile.lanes() == 0) panel.lanes = tile.lanes();
   panel.has_turned_bytes = !is_along_sum && size_of(tile.type) == 1;
   SharedLines lines = lines_of(panel, size_of(tile.type), !is_of_rows);

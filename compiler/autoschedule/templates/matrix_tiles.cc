@@ -90,15 +90,28 @@ bool has_short_copy(const StageGraph& graph, const MatrixTile& tile) {
   return is_short(true) || is_short(false);
 }
 
+/// Whether a tile suits sides of fewer than 64: more than half of it is there. Of
+/// less its memory has no more than what is there, and each product a condition.
+bool suits_short_sides(const StageGraph& graph, const MatrixTile& tile) {
+  constexpr int64_t kShort = 64;
+  const auto suits = [&](const std::vector<AxisId>& side, int64_t block) {
+    const int64_t extent = constant_extent_of(graph, side).value_or(kShort);
+    return extent >= kShort || 2 * extent > block;
+  };
+  return suits(tile.sides.rows, tile.block_rows()) &&
+         suits(tile.sides.columns, tile.block_columns());
+}
+
 /// The tiles of a form.
 std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form) {
   struct Shape {
     int64_t down, across, rows, columns;
     bool is_late;  // copied in the background
   };
-  static constexpr Shape kShapes[] = {{4, 2, 4, 8, true},  {4, 1, 4, 8, true},  {1, 4, 4, 8, true},
-                                      {2, 2, 4, 8, false}, {2, 2, 4, 4, false}, {2, 2, 2, 8, false},
-                                      {2, 2, 2, 4, false}};
+  static constexpr Shape kShapes[] = {
+      {4, 2, 4, 8, true},  {4, 1, 4, 8, true},  {1, 4, 4, 8, true},
+      {2, 2, 4, 8, false}, {2, 2, 4, 4, false}, {2, 2, 2, 8, false},
+      {2, 2, 2, 4, false}, {1, 4, 2, 4, false}, {4, 1, 2, 4, false}};
   // What 8-bit floats are added up in takes registers, too: a warp has 64 x 32 of them, or the
   // other way round where its rows are turned, of which it has fewer then.
   static constexpr Shape kSmallShapes[] = {
@@ -116,7 +129,7 @@ std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form)
     tile.warps_across = shape.across;
     tile.rows = shape.rows;
     tile.columns = shape.columns;
-    if (has_short_copy(chooser.graph, tile)) continue;
+    if (has_short_copy(chooser.graph, tile) || !suits_short_sides(chooser.graph, tile)) continue;
     const auto found = shape.is_late ? with_stages(chooser, tile) : std::optional(tile);
     if (!found) continue;
     tiles.push_back(*found);
