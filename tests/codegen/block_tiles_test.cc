@@ -116,10 +116,11 @@ std::vector<std::string> tiles_of(const language::TextKernel& text) {
   return names;
 }
 
-// Of products there are four, of which each is right, however much of the sum it has at once.
+// Of products there are four, and one of many sums where a side is as long; each is right, however
+// much of the sum it has at once.
 TEST(BlockTiles, OfAnySizeComputeWhatTheDefinitionSays) {
   const char* const kTexts[] = {
-      R"(kernel k(A: float32[130, 19], B: float32[19, 150]) -> (C: float32[130, 150]) {
+      R"(kernel k(A: float32[260, 19], B: float32[19, 150]) -> (C: float32[260, 150]) {
         C[i, j] = sum[k < 19](A[i, k] * B[k, j]) })",
       R"(kernel k(A: float32[2, 19, 64], B: float32[2, 140, 19]) -> (C: float32[2, 64, 140]) {
         C[b, i, j] = sum[k < 19](A[b, k, i] * B[b, j, k]) })",
@@ -127,25 +128,26 @@ TEST(BlockTiles, OfAnySizeComputeWhatTheDefinitionSays) {
         Y[b, o, i, j] = sum[k < 3, p < 3, q < 3](X[b, k, i + p, j + q] * F[o, k, p, q]) })",
   };
   const Target target{TargetKind::Cuda, "sm_90"};
-  for (const char* const text : kTexts) {
-    const language::TextKernel kernel = kernel_of(text);
+  // The last has tiles of one axis a side, and of all axes.
+  constexpr size_t kSketches[] = {5, 4, 9};
+  for (size_t text = 0; text < std::size(kTexts); ++text) {
+    const language::TextKernel kernel = kernel_of(kTexts[text]);
     const SketchSpace space(kernel.kernel, {}, target, {});
     ASSERT_EQ(space.stages().size(), 1U);
-    const bool has_window = std::string_view(text).find("p < 3") != std::string_view::npos;
-    // Of one axis a side, and of all axes.
-    ASSERT_EQ(space.stages()[0].sketches.size(), has_window ? 8U : 4U);
+    ASSERT_EQ(space.stages()[0].sketches.size(), kSketches[text]);
     for (uint32_t sketch = 0; sketch < space.stages()[0].sketches.size(); ++sketch) {
       const autoschedule::Sketch& tile = space.stages()[0].sketches[sketch];
       ASSERT_EQ(tile.parameters.size(), 1U);
       const autoschedule::Parameter& steps_at_once = tile.parameters[0];
-      EXPECT_GE(steps_at_once.values.size(), has_window ? 1U : 2U);
+      EXPECT_GE(steps_at_once.values.size(), text == 2 ? 1U : 2U);
       for (const int64_t steps : steps_at_once.values) {
         // One kernel has them all tried: each takes the interpreter a second.
-        if (text != kTexts[0] && steps != steps_at_once.preferred) continue;
+        if (text != 0 && steps != steps_at_once.preferred) continue;
         LoweringObserver silent;
         const ir::Kernel loops = lower(kernel.kernel, space.schedule({{{sketch, {steps}}}}), target,
                                        {}, Layout::Compact, silent);
-        EXPECT_EQ(gpu_difference(kernel, loops, {}), "") << text << tile.name << " " << steps;
+        EXPECT_EQ(gpu_difference(kernel, loops, {}), "")
+            << kTexts[text] << tile.name << " " << steps;
       }
     }
   }
@@ -159,8 +161,13 @@ TEST(BlockTiles, AreAsLargeAsThereAreMultiprocessors) {
         n));
   };
   EXPECT_EQ(tiles_of(square(4096))[0], "a tile a block, 8 x 8 a thread");
-  EXPECT_EQ(tiles_of(square(512))[0], "a tile a block, 4 x 4 a thread");
-  EXPECT_EQ(tiles_of(square(1024))[0], "a tile a block, 4 x 4 a thread");
+  EXPECT_EQ(tiles_of(square(256))[0], "a tile a block, 4 x 4 a thread");
+  // Of its few large tiles the sum is in parts.
+  EXPECT_EQ(tiles_of(square(1024))[0], "a tile a block, 8 x 8 a thread");
+  EXPECT_EQ(tiles_of(kernel_of("kernel k(A: float32[1000, 256], B: float32[256, 784])"
+                               " -> (C: float32[1000, 784]) {"
+                               " C[i, j] = sum[k < 256](A[i, k] * B[k, j]) }"))[0],
+            "a tile a block, 8 x 4 a thread");
 }
 
 // A sum that is short is computed as soon by a thread for each result.
@@ -179,8 +186,18 @@ TEST(BlockTiles, HaveTwoRowsOrColumnsWhereASideIsShort) {
 
 TEST(BlockTiles, OfUnknownSizesAreSmallUnlessTheyAreTuned) {
   const std::vector<std::string> tiles = tiles_of(kernel_of(kTiled[0].text));
-  EXPECT_EQ(tiles.size(), 4U);
+  EXPECT_EQ(tiles.size(), 6U);
   EXPECT_EQ(tiles[0], "a tile a block, 4 x 4 a thread");
+}
+
+// Their code takes NVRTC a second.
+TEST(BlockTiles, OfManySumsAreForWhoTunes) {
+  const std::vector<std::string> tiles = tiles_of(
+      kernel_of("kernel k(A: float32[4096, 4096], B: float32[4096, 4096])"
+                " -> (C: float32[4096, 4096]) { C[i, j] = sum[k < 4096](A[i, k] * B[k, j]) }"));
+  ASSERT_EQ(tiles.size(), 6U);
+  EXPECT_EQ(tiles[4], "a tile a block, 16 x 8 a thread");
+  EXPECT_EQ(tiles[5], "a tile a block, 8 x 16 a thread");
 }
 
 TEST(BlockTiles, KeepTheSumsInRegisters) {
@@ -197,7 +214,7 @@ TEST(BlockTileCost, IsThatOfTheBusiestMultiprocessor) {
   EXPECT_EQ(h100.multiprocessors, 132);
   const auto cycles = [&](int64_t rows, int64_t side) {
     return autoschedule::block_cycles({.rows = rows, .columns = 128, .steps = 1000}, {side, side},
-                                      h100);
+                                      8, h100);
   };
   EXPECT_EQ(cycles(128, 8), cycles(128 * 132, 8));        // one each
   EXPECT_GT(cycles(128 * 133, 8), cycles(128 * 132, 8));  // one has two
@@ -205,7 +222,8 @@ TEST(BlockTileCost, IsThatOfTheBusiestMultiprocessor) {
   EXPECT_LT(cycles(128 * 66, 4), cycles(128 * 66, 8));
   const autoschedule::GpuMachine slow{.multiprocessors = 132, .float_lanes = 128, .l2_bytes = 1};
   const autoschedule::BlockProduct product{.rows = 1280, .columns = 1280, .steps = 1000};
-  EXPECT_EQ(autoschedule::block_cycles(product, {8, 8}, slow), 1000 * 1024 * 1.5);
+  // 128 rows and columns of four bytes, a byte a cycle; and of 100 cycles at a barrier an eighth.
+  EXPECT_EQ(autoschedule::block_cycles(product, {8, 8}, 8, slow), 1000 * (1024 + 12.5));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BlockTiles, ::testing::ValuesIn(kTiled),
@@ -252,9 +270,29 @@ TEST(BlockTiles, OfOddRowsAndOfFewHaveOneIteration) {
   const std::string odd = code_of(4095);
   EXPECT_EQ(count_in(odd, "#pragma unroll 2\n"), 0U) << odd;
   EXPECT_EQ(count_in(odd, "__launch_bounds__(256, 2) "), 1U) << odd;
-  const std::string few = code_of(1024);
+  const std::string few = code_of(256);
   EXPECT_EQ(count_in(few, "#pragma unroll 2\n"), 0U) << few;
-  EXPECT_EQ(count_in(few, "__launch_bounds__(256) "), 1U) << few;
+  EXPECT_EQ(count_in(few, "__launch_bounds__(256) "), 2U) << few;  // and of what adds up
+}
+
+// A tile that is a little larger than all there is has its own size in shared memory, as those have
+// that are one of many: what is beyond the end is added up, too.
+TEST(BlockTiles, HaveNoGuardsAmongProductsOfTheOneRowThatIsTooMany) {
+  const std::string code = source_of(gpu_loops(
+      kernel_of("kernel k(A: float32[33, 768], B: float32[768, 1000]) -> (C: float32[33, 1000]) {"
+                " C[i, j] = sum[k < 768](A[i, k] * B[k, j]) }")));
+  EXPECT_EQ(count_in(code, "< 33)"), 1U) << code;
+  EXPECT_GT(count_in(code, ", 32)"), 0U) << code;  // the last row is fetched for those behind it
+  // Of less than half of it there is no more memory than elements.
+  const std::string few = source_of(gpu_loops(kernel_of(
+      "kernel k(A: float32[16, 768], B: float32[768, 1000]) -> (C: float32[16, 1000]) {"
+      " C[i, j] = sum[k < 768](A[i, k] * B[k, j])\n"
+      " schedule cuda { cache_read(A, shared, C)\n split(C.i, factor=64)\n split(C.j, factor=16)\n"
+      " reorder(C.i.outer, C.j.outer, C.i.inner, C.j.inner)\n fuse(C.i.outer, C.j.outer)\n"
+      " bind(C.i.outer.j.outer.fused, blockIdx.x)\n bind(C.i.inner, threadIdx.y)\n"
+      " bind(C.j.inner, threadIdx.x)\n split(C.k, factor=16)\n compute_at(A.shared, C.k.outer)\n"
+      " } }")));
+  EXPECT_NE(few.find("A_shared[256]"), std::string::npos) << few;
 }
 
 // The sums are added in the order of the definition.

@@ -23,33 +23,41 @@ const Case kProducts[] = {
     {"of_few_rows",
      R"(kernel k(A: float32[20, 1024], B: float32[1024, 36]) -> (C: float32[20, 36]) {
        C[i, j] = sum[k < 1024](A[i, k] * B[k, j]) })",
-     "C.rf: float32[8, 20, 36]"},
+     "C.rf: float32[11, 20, 36]"},
     {"of_few_columns",
      R"(kernel k(A: float32[36, 1024], B: float32[1024, 18]) -> (C: float32[36, 18]) {
        C[i, j] = sum[k < 1024](A[i, k] * B[k, j]) })",
-     "C.rf: float32[8, 36, 18]"},
+     "C.rf: float32[11, 36, 18]"},
     {"of_turned_factors",
      R"(kernel k(A: float32[1024, 40], B: float32[36, 1024]) -> (C: float32[40, 36]) {
        C[i, j] = sum[k < 1024](A[k, i] * B[j, k]) })",
-     "C.rf: float32[8, 40, 36]"},
+     "C.rf: float32[11, 40, 36]"},
     {"of_an_odd_sum",
      R"(kernel k(A: float32[33, 945], B: float32[945, 37]) -> (C: float32[33, 37]) {
        C[i, j] = sum[k < 945](A[i, k] * B[k, j]) })",
-     "C.rf: float32[7, 33, 37]"},
+     "C.rf: float32[10, 33, 37]"},
+    {"of_a_prime_sum",
+     R"(kernel k(A: float32[33, 997], B: float32[997, 37]) -> (C: float32[33, 37]) {
+       C[i, j] = sum[k < 997](A[i, k] * B[k, j]) })",
+     "C.rf: float32[11, 33, 37]"},
+    {"by_tensor_cores_of_an_odd_sum",
+     R"(kernel k(A: float16[40, 945], B: float16[945, 72]) -> (C: float32[40, 72]) {
+       C[i, j] = sum[k < 945](float32(A[i, k]) * float32(B[k, j])) })",
+     "C.rf: float32[7, 40, 72]"},
     {"with_batches",
      R"(kernel k(A: float32[3, 20, 512], B: float32[3, 512, 36]) -> (C: float32[3, 20, 36]) {
        C[b, i, j] = sum[k < 512](A[b, i, k] * B[b, k, j]) })",
-     "C.rf: float32[4, 3, 20, 36]"},
+     "C.rf: float32[6, 3, 20, 36]"},
     {"with_an_epilogue",
      R"(kernel k(A: float32[20, 1024], B: float32[1024, 36], c: float32[36]) -> (C: float16[20, 36]) {
        S: float32[20, 36]
        S[i, j] = sum[k < 1024](A[i, k] * B[k, j])
        C[i, j] = float16(max(S[i, j] + c[j], 0.0)) })",
-     "S.rf: float32[8, 20, 36]"},
+     "S.rf: float32[11, 20, 36]"},
     {"inside_of_an_expression",
      R"(kernel k(A: float32[20, 1024], B: float32[1024, 36], c: float32[36]) -> (C: float32[20, 36]) {
        C[i, j] = max(sum[k < 1024](A[i, k] * B[k, j]) + c[j], 0.0) })",
-     "float32[8, 20, 36]"},
+     "float32[11, 20, 36]"},
     {"of_a_convolution",
      R"(kernel k(X: float32[1, 64, 9, 9], F: float32[40, 64, 3, 3]) -> (Y: float32[1, 40, 7, 7]) {
        Y[b, m, y, x] = sum[c < 64, r < 3, s < 3](X[b, c, y + r, x + s] * F[m, c, r, s]) })",

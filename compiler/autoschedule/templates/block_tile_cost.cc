@@ -13,9 +13,11 @@ namespace {
 
 constexpr double kWarps = kThreadsOfSide * kThreadsOfSide / 32.0;
 constexpr double kVectorBytes = 16;  // of one load from shared memory
-// One block of 256 threads waits at its barriers and for its loads with nobody to take its turn. An
-// estimate, as no GPU was measured.
-constexpr double kAlone = 1.5;
+// Of instructions that could be issued, and of cycles in which the last block of a multiprocessor
+// waits at a barrier and for the loads behind it, with nobody to take its turn: products of 512^3
+// to 4096^3 on an H200, whose measured times these give to 7 percent (docs/gpu.md).
+constexpr double kIssued = 0.8;
+constexpr double kBarrier = 100;
 // For each step of the reduction beside products and their loads: barriers, fetches, the loop. Main
 // loops of 16 steps have about 40 of them.
 constexpr double kLoopInstructions = 2.5;
@@ -32,25 +34,25 @@ double cycles_of_step(const BlockProduct& product, const ThreadTile& tile,
   const auto bytes = static_cast<double>(product.element_bytes);
   const double loads = (rows + columns) * bytes / kVectorBytes;
   const double arithmetic = kWarps * 32 * rows * columns / static_cast<double>(machine.float_lanes);
-  const double issue = kWarps * (rows * columns + loads + kLoopInstructions) / kSchedulers;
-  // Two rows of threads of a warp read the same row elements, 16 threads different columns; a load
-  // takes a cycle at least.
-  const double shared = kWarps * (std::max(2 * rows * bytes / kSharedBytes, 1.0) +
-                                  std::max(kThreadsOfSide * columns * bytes / kSharedBytes, 1.0));
+  const double issue =
+      kWarps * (rows * columns + loads + kLoopInstructions) / kSchedulers / kIssued;
+  // What each thread of a warp gets, though others get the same.
+  const double shared = kWarps * 32 * (rows + columns) * bytes / kSharedBytes;
   const double fetched = kThreadsOfSide * (rows + columns) * bytes;
   return std::max({arithmetic, issue, shared, fetched / machine.l2_bytes});
 }
 
 }  // namespace
 
-double block_cycles(const BlockProduct& product, const ThreadTile& tile,
+double block_cycles(const BlockProduct& product, const ThreadTile& tile, int64_t steps_at_once,
                     const GpuMachine& machine) {
   const double blocks = whole(product.rows, kThreadsOfSide * tile.rows) *
                         whole(product.columns, kThreadsOfSide * tile.columns) *
                         static_cast<double>(product.batch);
   const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
-  const double block = static_cast<double>(product.steps) * cycles_of_step(product, tile, machine);
-  return block * turns * (turns < 2 ? kAlone : 1);
+  const double alone = turns < 2 ? kBarrier / static_cast<double>(steps_at_once) : 0;
+  return static_cast<double>(product.steps) * turns *
+         (cycles_of_step(product, tile, machine) + alone);
 }
 
 }  // namespace kiln::autoschedule

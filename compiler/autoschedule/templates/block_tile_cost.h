@@ -25,7 +25,9 @@ struct ThreadTile {
   bool operator==(const ThreadTile&) const = default;
 };
 
-/// About how many cycles a product takes on the machine, with blocks of 16 x 16 threads.
-double block_cycles(const BlockProduct& product, const ThreadTile& tile, const GpuMachine& machine);
+/// About how many cycles a product takes on the machine, with blocks of 16 x 16 threads that have
+/// so many steps of the reduction between two barriers.
+double block_cycles(const BlockProduct& product, const ThreadTile& tile, int64_t steps_at_once,
+                    const GpuMachine& machine);
 
 }  // namespace kiln::autoschedule

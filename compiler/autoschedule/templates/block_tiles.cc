@@ -30,13 +30,20 @@ namespace {
 constexpr int64_t kLeast = 32;        // of an axis that is cut into tiles
 constexpr int64_t kLeastOfLong = 17;  // where the sum has this many steps:
 constexpr int64_t kLongSum = 64;
-constexpr int64_t kMostSteps = 64;       // of the reduction between two barriers
-constexpr int64_t kBytes = 24 << 10;     // of shared memory: two blocks have room on every device
-constexpr int64_t kCopies = 2;           // of both factors, for iterations that take turns
-constexpr int64_t kSumBytes = 256;       // of a thread's sums: a quarter of its registers
-constexpr int64_t kFewSums = 16;         // of a thread: short code of many steps
-constexpr ThreadTile kAnyTile = {4, 4};  // the first: taken where sizes are not known
-constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8}, {2, 4}, {4, 2}, {2, 8}, {8, 2}};
+constexpr int64_t kMostSteps = 64;        // of the reduction between two barriers
+constexpr int64_t kBytes = 24 << 10;      // of shared memory: two blocks have room on every device,
+constexpr int64_t kManyBytes = 50 << 10;  // and one with the parts that many sums need
+constexpr int64_t kCopies = 2;            // of both factors, for iterations that take turns
+constexpr int64_t kSumBytes = 256;        // of a thread's sums: a quarter of its registers
+constexpr int64_t kManySums = 64;         // of a thread; more are half of its registers
+constexpr int64_t kFewSums = 16;          // of a thread: short code of many steps
+constexpr ThreadTile kAnyTile = {4, 4};   // the first: taken where sizes are not known
+constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8},  {2, 4},
+                                 {4, 2}, {2, 8}, {8, 2}, {16, 8}, {8, 16}};
+// Products of a thread between two barriers: NVRTC takes 1.2 s for so many, which is why the tiles
+// that have them are for who tunes. They are the fastest: 4096^3 on an H200 takes 2840 us by 16 x 8
+// a thread, 2988 by 8 x 8.
+constexpr int64_t kMostProducts = 2048;
 
 /// Whether a side is too short for a tile: of a short sum each of its elements is computed as soon.
 bool is_short(const StageGraph& graph, const Stage& stage, const std::vector<AxisId>& side) {
@@ -79,20 +86,23 @@ std::optional<int64_t> elements_of(const StageGraph& graph, const BlockTile& til
   return elements;
 }
 
+int64_t sums_of(const BlockTile& tile) { return tile.own.rows * tile.own.columns; }
+
 bool fits(const StageGraph& graph, const BlockTile& tile) {
+  const int64_t room = sums_of(tile) > kManySums ? kManyBytes : kBytes;
   int64_t bytes = 0;
   if (tile.is_joined) {
     bytes = tile.steps * kThreadsOfSide *
             (tile.own.rows * size_of(tile.contraction.row_factor->type.element) +
              tile.own.columns * size_of(tile.contraction.column_factor->type.element));
-    return kCopies * bytes <= kBytes;
+    return kCopies * bytes <= room;
   }
   for (const ir::TensorRead* read : {tile.contraction.row_factor, tile.contraction.column_factor}) {
     const std::optional<int64_t> elements = elements_of(graph, tile, *read);
     if (!elements) return false;
     bytes += *elements * size_of(read->type.element);
   }
-  return kCopies * bytes <= kBytes;
+  return kCopies * bytes <= room;
 }
 
 /// What all tiles of the stage have in common; nothing where it has none.
@@ -139,19 +149,19 @@ std::optional<BlockTile> of_joined_axes(const StageGraph& graph, BlockTile tile)
   return tile;
 }
 
-int64_t sum_bytes(const StageGraph& graph, const BlockTile& tile) {
-  return tile.own.rows * tile.own.columns * size_of(graph[tile.stage].bodies[0]->type.element);
-}
-
 bool has_room(const StageGraph& graph, const BlockTile& tile) {
-  return tile.steps * tile.window <= kMostSteps && fits(graph, tile);
+  return tile.steps * tile.window <= kMostSteps && tile.steps * sums_of(tile) <= kMostProducts &&
+         fits(graph, tile);
 }
 
 /// The tile with as many steps at once as there is room for; nothing where there is none.
 std::optional<BlockTile> with_steps(const StageGraph& graph, BlockTile tile) {
-  if (tile.own != kAnyTile && sum_bytes(graph, tile) > kSumBytes) return std::nullopt;
+  const int64_t sums = sums_of(tile);
+  const int64_t bytes = sums * size_of(graph[tile.stage].bodies[0]->type.element);
+  const int64_t room = sums > kManySums ? 2 * kSumBytes : kSumBytes;
+  if (tile.own != kAnyTile && bytes > room) return std::nullopt;
   // More would only make longer code of the large tiles.
-  const int64_t most = tile.own.rows * tile.own.columns <= kFewSums ? 16 : 8;
+  const int64_t most = sums <= kFewSums || sums > kManySums ? 16 : 8;
   for (tile.steps = most; tile.steps > 0; tile.steps /= 2) {
     if (has_room(graph, tile)) return tile;
   }
@@ -170,11 +180,15 @@ Parameter steps_parameter(const StageGraph& graph, BlockTile tile) {
   return steps;
 }
 
-/// Whether a tile has as few rows or columns as the product, for which others are too large.
-bool is_for_short_side(const StageGraph& graph, const BlockTile& tile) {
+/// Whether a tile suits the sides of a product: those of two rows or columns sides that others are
+/// too large for, and those of many sums sides that they do not overhang.
+bool suits_sides(const StageGraph& graph, const BlockTile& tile) {
   const BlockProduct product = product_of(graph, tile);
-  const auto fits = [](int64_t own, int64_t extent) {
-    return own >= kAnyTile.rows || (extent > 0 && extent <= kThreadsOfSide * own);
+  const bool is_large = sums_of(tile) > kManySums;
+  const auto fits = [&](int64_t own, int64_t extent) {
+    const int64_t side = kThreadsOfSide * own;
+    if (is_large) return extent == 0 || extent >= side;
+    return own >= kAnyTile.rows || (extent > 0 && extent <= side);
   };
   return fits(tile.own.rows, product.rows) && fits(tile.own.columns, product.columns);
 }
@@ -186,12 +200,12 @@ void add_tiles(const StageGraph& graph, const std::optional<BlockTile>& form,
   for (const ThreadTile& own : kTiles) {
     BlockTile tile = *form;
     tile.own = own;
-    if (!is_for_short_side(graph, tile)) continue;
+    if (!suits_sides(graph, tile)) continue;
     if (const auto found = with_steps(graph, tile)) tiles.push_back(*found);
   }
 }
 
-/// The tiles that fit, the one that is predicted to be fastest first.
+/// The tiles that fit, the one that is predicted to be fastest first, those of very long code last.
 std::vector<BlockTile> tiles_of(const StageGraph& graph, std::string_view arch, StageId id) {
   std::vector<BlockTile> tiles;
   const std::optional<BlockTile> any = any_tile_of(graph, id);
@@ -203,7 +217,8 @@ std::vector<BlockTile> tiles_of(const StageGraph& graph, std::string_view arch, 
   std::ranges::stable_sort(tiles, {}, [&](const BlockTile& tile) {
     const BlockProduct product = product_of(graph, tile);
     const bool is_known = product.rows * product.columns * product.steps > 0;
-    return is_known ? block_cycles(product, tile.own, machine) : 0;
+    return std::pair(sums_of(tile) > kManySums,
+                     is_known ? block_cycles(product, tile.own, tile.steps, machine) : 0);
   });
   return tiles;
 }
@@ -239,20 +254,22 @@ CyclesOfParts block_tile_cycles(const Chooser& chooser, StageId id) {
   struct Cut {
     BlockProduct product;
     ThreadTile own;
+    int64_t steps;
   };
   std::vector<Cut> cuts;
   for (const BlockTile& tile : tiles_of(chooser.graph, chooser.arch, id)) {
     const BlockProduct product = product_of(chooser.graph, tile);
     if (product.rows * product.columns * product.steps == 0) return {};
-    cuts.push_back({product, tile.own});
+    if (sums_of(tile) > kManySums) continue;
+    cuts.push_back({product, tile.own, tile.steps});
   }
   if (cuts.empty()) return {};
   return [cuts, machine = gpu_machine(chooser.arch)](int64_t parts) {
     double shortest = std::numeric_limits<double>::infinity();
     for (Cut cut : cuts) {
       cut.product.batch *= parts;
-      cut.product.steps /= parts;
-      shortest = std::min(shortest, block_cycles(cut.product, cut.own, machine));
+      cut.product.steps = (cut.product.steps + parts - 1) / parts;
+      shortest = std::min(shortest, block_cycles(cut.product, cut.own, cut.steps, machine));
     }
     return shortest;
   };

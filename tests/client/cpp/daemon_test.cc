@@ -398,7 +398,8 @@ TEST_F(RealDaemon, PredictsForGpusThatAreNotHere) {
     gpu.arch = arch;
     const Predictions predictions =
         connection.predict(definition, {.sizes = {{"n", 4096}, {"m", 4096}, {"l", 4096}}}, gpu);
-    EXPECT_EQ(predictions.surroundings, "no GPU has confirmed a prediction yet");
+    EXPECT_EQ(predictions.surroundings,
+              "one H200 has confirmed predictions so far, most to a quarter (docs/gpu.md)");
     return predictions.schedules.at(0).seconds;
   };
   // 2 * 4096^3 operations are 2.2 ms at the 62 TFLOP/s of an H100's lanes; an L4 has half of that.
