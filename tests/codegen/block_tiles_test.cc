@@ -265,6 +265,15 @@ TEST(BlockTiles, HaveTwoIterationsWrittenOut) {
   EXPECT_EQ(count_in(even, "__launch_bounds__(256, 2)"), 1U);
 }
 
+// A is turned on its way to shared memory, fetched at once all the same.
+TEST(BlockTiles, HaveNoNotesOfStepsThatNobodyWrote) {
+  const ir::Kernel loops = gpu_loops(
+      kernel_of("kernel k(A: float32[512, 512], B: float32[512, 512]) -> (C: float32[512, 512]) {"
+                " C[i, j] = sum[k < 512](A[i, k] * B[k, j]) }"));
+  EXPECT_EQ(loops.notes, std::vector<std::string>());
+  EXPECT_GT(count_in(source_of(loops), "*(uint4*)&A_vector"), 0U);
+}
+
 // What is fetched one by one has too many addresses; smaller tiles have fewer registers.
 TEST(BlockTiles, OfOddRowsAndOfFewHaveOneIteration) {
   const std::string odd = code_of(4095);

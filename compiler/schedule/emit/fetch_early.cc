@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/launch.h"
@@ -72,10 +73,11 @@ class Cut {
   Stmt load_to(const BufferRef& registers) const {
     return Store::make(registers, places(), store_->value);
   }
-  /// What is checked was so when the value was fetched.
+  /// What is checked was so when the value was fetched. What is turned on the way was fetched at
+  /// once all the same, and is stored one by one.
   Stmt put_from(const BufferRef& registers, const Stmt& nest) const {
     const Stmt put = Store::make(store_->buffer, store_->indices, Load::make(registers, places()));
-    return WithoutChecks()(with(nest, put));
+    return OneByOne(*this)(WithoutChecks()(with(nest, put)));
   }
 
  private:
@@ -109,6 +111,42 @@ class Cut {
     Stmt visit(const Store& store) override { return &store == from_ ? to_ : Stmt(&store); }
     const Store* from_;
     const Stmt to_;
+  };
+
+  /// Elements of memory from one place of the store in a nest to the next; nothing where that is
+  /// not known.
+  std::optional<int64_t> distance_along(const Stmt& nest, const VarRef& var) const {
+    Cut inner(around_, called_, axis_);
+    inner.find_store(nest);
+    const Store& store = *inner.store_;
+    const std::vector<Expr>& strides = store.buffer->strides;
+    int64_t distance = 0;
+    int64_t compact = 1;
+    for (size_t d = store.indices.size(); d-- > 0;) {
+      const auto moves = analysis::stride_of(store.indices[d], var);
+      const int64_t stride = strides.empty() ? compact : as_const_int(strides[d]).value_or(0);
+      if (!moves || (*moves != 0 && stride == 0)) return std::nullopt;
+      distance += *moves * stride;
+      compact *= as_const_int(store.buffer->shape[d]).value_or(0);
+    }
+    return distance;
+  }
+
+  /// Vectors of a store whose elements lie apart become plain loops.
+  class OneByOne : public Mutator {
+   public:
+    explicit OneByOne(const Cut& cut) : cut_(cut) {}
+
+   private:
+    using Mutator::visit;
+    Stmt visit(const For& loop) override {
+      const bool is_apart = loop.loop_kind == LoopKind::Vectorized &&
+                            cut_.distance_along(loop.body, loop.var).value_or(1) != 1;
+      const Stmt body = (*this)(loop.body);
+      return For::make(loop.var, loop.extent, is_apart ? LoopKind::Serial : loop.loop_kind,
+                       loop.thread, body);
+    }
+    const Cut& cut_;
   };
 
   class WithoutChecks : public Mutator {
