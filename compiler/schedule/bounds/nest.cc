@@ -145,4 +145,30 @@ analysis::Facts facts_of_sizes(const StageGraph& graph) {
   return facts;
 }
 
+size_t loop_of_axis(const Nest& nest, AxisId axis) {
+  const auto at = std::find_if(nest.loops.begin(), nest.loops.end(),
+                               [&](const Loop& loop) { return loop.axis == axis; });
+  KILN_CHECK(at != nest.loops.end());
+  return static_cast<size_t>(at - nest.loops.begin());
+}
+
+std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan, StageId id) {
+  const Stage& stage = graph[id];
+  std::vector<const Loop*> loops;
+  if (stage.role.is_init) {
+    for (const Loop& loop : plan.nests[stage.role.init_of].loops) {
+      if (loop.is_shared) loops.push_back(&loop);
+    }
+    return loops;
+  }
+  if (stage.attach.kind != Attach::Kind::At) return loops;
+  loops = loops_around(graph, plan, stage.attach.stage);
+  const Nest& nest = plan.nests[stage.attach.stage];
+  const bool is_scan = graph[stage.attach.stage].kind == Stage::Kind::Scan;
+  for (size_t i = 0; i <= loop_of_axis(nest, stage.attach.axis); ++i) {
+    if (is_scan || !nest.loops[i].is_shared) loops.push_back(&nest.loops[i]);
+  }
+  return loops;
+}
+
 }  // namespace kiln::schedule

@@ -82,4 +82,10 @@ void add_guard(Nest& nest, const ir::Expr& condition, bool is_reduce);
 /// What is known of the sizes: dimensions of arguments are 0 or more.
 analysis::Facts facts_of_sizes(const StageGraph& graph);
 
+/// Position of an axis among the loops of the nest of its stage.
+size_t loop_of_axis(const Nest& nest, AxisId axis);
+
+/// The loops that stand around a stage, outermost first. Nests of its consumers must exist.
+std::vector<const Loop*> loops_around(const StageGraph& graph, const NestPlan& plan, StageId stage);
+
 }  // namespace kiln::schedule

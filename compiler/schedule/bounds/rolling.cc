@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "compiler/ir/build.h"
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/nest.h"
 
 namespace kiln::schedule {
 namespace {

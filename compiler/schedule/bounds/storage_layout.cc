@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "compiler/ir/build.h"
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/nest.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::schedule {

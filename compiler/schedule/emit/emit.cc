@@ -14,7 +14,8 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/launch.h"
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/nest.h"
+#include "compiler/schedule/bounds/scopes.h"
 #include "compiler/schedule/bounds/storage_layout.h"
 #include "compiler/schedule/emit/fetch_early.h"
 #include "compiler/schedule/emit/hoist_checks.h"

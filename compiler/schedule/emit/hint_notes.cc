@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/nest.h"
 
 namespace kiln::schedule {
 namespace {

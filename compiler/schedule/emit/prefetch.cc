@@ -8,7 +8,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/nest.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::schedule {

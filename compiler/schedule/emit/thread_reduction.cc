@@ -15,6 +15,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/schedule/bounds/scopes.h"
 #include "compiler/schedule/graph/reads.h"
 #include "runtime/core/error.h"
 

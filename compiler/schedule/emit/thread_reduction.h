@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/nest.h"
 #include "compiler/schedule/emit/combine.h"
 #include "compiler/target.h"
 

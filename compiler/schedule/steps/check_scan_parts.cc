@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/scopes.h"
 #include "compiler/schedule/graph/running_scan.h"
 #include "compiler/schedule/steps/steps.h"
 

@@ -5,7 +5,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/nest.h"
 
 namespace kiln::schedule {
 namespace {

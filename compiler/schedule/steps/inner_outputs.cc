@@ -15,7 +15,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
-#include "compiler/schedule/bounds/infer_bounds.h"
+#include "compiler/schedule/bounds/nest.h"
 #include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/steps/new_stage.h"
 
