@@ -118,19 +118,28 @@ def predicted(connection, args, target):
     return {"predicted": first.seconds, "bound_by": first.bound}
 
 
+def values_of(timed):
+    """Of its inputs, float32 of 0 to 1, the same each time."""
+    random = np.random.RandomState(1)
+    return [random.rand(*(int(extent) for extent in arg.shape)).astype("float32") for arg in timed.args[:-1]]
+
+
+def arrays_of(timed):
+    """Its inputs, in their own types, and its result, on the device."""
+    device = kiln.cuda(0)
+    own_type = {arg.dtype: kiln.nd.empty((1,), arg.dtype).numpy().dtype for arg in timed.args}
+    arrays = [kiln.nd.array(each.astype(own_type[arg.dtype]), device)
+              for each, arg in zip(values_of(timed), timed.args[:-1], strict=True)]
+    result = timed.args[-1]
+    return [*arrays, kiln.nd.empty(tuple(int(extent) for extent in result.shape), result.dtype, device)]
+
+
 def beside_others(connection, timed, rounds, fake):
     """All in turns, since a GPU that gets warm gets slow: the least of each."""
     kernel = connection.build(timed.args, target="cuda")
-    device = kiln.cuda(0)
-    random = np.random.RandomState(1)
-    values = [random.rand(*(int(extent) for extent in arg.shape)).astype("float32") for arg in timed.args[:-1]]
-    own_type = {arg.dtype: kiln.nd.empty((1,), arg.dtype).numpy().dtype for arg in timed.args}
-    arrays = [kiln.nd.array(each.astype(own_type[arg.dtype]), device)
-              for each, arg in zip(values, timed.args[:-1], strict=True)]
-    result = timed.args[-1]
-    arrays.append(kiln.nd.empty(tuple(int(extent) for extent in result.shape), result.dtype, device))
+    arrays = arrays_of(timed)
     row = predicted(connection, timed.args, "cuda")
-    others = {} if fake else {"torch": by_torch(timed, values), "cublas": by_cublas(timed, row)}
+    others = {} if fake else {"torch": by_torch(timed, values_of(timed)), "cublas": by_cublas(timed, row)}
     ours, theirs = [], {name: [] for name, once in others.items() if once}
     for _ in range(rounds):
         ours.append(measured(kernel, arrays, 1, 1))

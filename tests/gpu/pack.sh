@@ -4,7 +4,8 @@
 #
 #   tests/gpu/pack.sh kit.tar.gz        then there: tar xzf kit.tar.gz && kit/tests/gpu/run.sh --out report.json
 #
-# --build FOLDER (build/release), --python PROGRAM (build/venv/bin/python), --arch ARCH (sm_90), --cases WORD
+# --build FOLDER (build/release), --python PROGRAM (build/venv/bin/python), --arch ARCH (sm_90), --cases WORD,
+# --choices (the schedules that run.sh --choices measures, too)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/build/release
@@ -18,7 +19,8 @@ while [ $# -gt 0 ]; do
     --python) python=$2; shift 2 ;;
     --arch) arch=$2; shift 2 ;;
     --cases) arguments+=("$1" "$2"); shift 2 ;;
-    -*) echo "usage: $0 [--build FOLDER] [--python PROGRAM] [--arch ARCH] [--cases WORD] KIT.tar.gz" >&2; exit 2 ;;
+    --choices) arguments+=("$1"); shift ;;
+    -*) echo "usage: $0 [--build FOLDER] [--python PROGRAM] [--arch ARCH] [--cases WORD] [--choices] KIT.tar.gz" >&2; exit 2 ;;
     *) out=$1; shift ;;
   esac
 done

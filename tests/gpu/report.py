@@ -9,6 +9,7 @@ import sys
 import time
 
 import bench
+import choices
 import correct
 import host
 
@@ -51,6 +52,8 @@ def compile_all(options):
     rows = {**correct.whole_programs(elsewhere), **correct.resident(elsewhere), **correct.trouble(elsewhere),
             **correct.operators(elsewhere, time.monotonic() + 3600, options.cases)}
     bench.compile_all(elsewhere)
+    if options.choices:
+        choices.compile_all(elsewhere, options.compile_for)
     here.close(keep=options.cache)
     (pathlib.Path(options.cache) / host.PLANNED_FOR).write_text(options.compile_for)
     print(json.dumps(counted(rows)))
@@ -81,15 +84,18 @@ def all_parts(options):
         sys.exit(f"nothing was run: {why}. tests/gpu/pack.sh packs all that is needed for a host that has a GPU; "
                  "--fake --out FILE rehearses here, --predict writes what its times are predicted to be")
     report = {"date": now()}
-    parts = {
-        "facts": lambda: host.facts(here.connection, options.fake),
-        "programs": lambda: correct.whole_programs(here.connection),
-        "resident": lambda: correct.resident(here.connection),
-        "trouble": lambda: correct.trouble(here.connection),
-        "times": lambda: bench.times(here.connection, options.fake),
-        # What is left but for two minutes, which the memory checks may take.
-        "operators": lambda: correct.operators(here.connection, end - 120, options.cases),
-    }
+    parts = {"facts": lambda: host.facts(here.connection, options.fake)}
+    if options.choices:
+        parts["choices"] = lambda: choices.choices(here.connection, options.fake, options.cases)
+    else:
+        parts |= {
+            "programs": lambda: correct.whole_programs(here.connection),
+            "resident": lambda: correct.resident(here.connection),
+            "trouble": lambda: correct.trouble(here.connection),
+            "times": lambda: bench.times(here.connection, options.fake),
+            # What is left but for two minutes, which the memory checks may take.
+            "operators": lambda: correct.operators(here.connection, end - 120, options.cases),
+        }
     try:
         for name, part in parts.items():
             started = time.monotonic()
@@ -97,8 +103,9 @@ def all_parts(options):
             print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
     finally:
         here.close()
-    report["memory"] = checked_memory(options)
-    report["counts"] = {name: counted(report[name]) for name in ("programs", "resident", "trouble", "operators")}
+    if not options.choices:
+        report["memory"] = checked_memory(options)
+    report["counts"] = {name: counted(report[name]) for name in ("programs", "resident", "trouble", "operators") if name in report}
     report["seconds"] = round(time.monotonic() - begin, 1)
     return report
 
@@ -108,6 +115,7 @@ def main():
     parser.add_argument("--build", required=True)
     parser.add_argument("--fake", action="store_true")
     parser.add_argument("--predict", action="store_true")
+    parser.add_argument("--choices", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--seconds", type=float, default=540)
     parser.add_argument("--cases", default="")
@@ -119,14 +127,15 @@ def main():
     if options.fake and not options.out:
         parser.error("a rehearsal is no result: name its file by --out")
     report = without_a_device(options) if options.predict else all_parts(options)
-    name = "gpu-predicted.json" if options.predict else f"gpu-{report['date'][:10]}-{report['facts']['commit']}.json"
+    what = "gpu-choices" if options.choices else "gpu"
+    name = "gpu-predicted.json" if options.predict else f"{what}-{report['date'][:10]}-{report['facts']['commit']}.json"
     out = pathlib.Path(options.out) if options.out else RESULTS / name
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(report, indent=1) + "\n")
     if options.predict:
         print(f"{NOT_MEASURED}; what they are predicted to be is in {out}")
         return 0
-    print(json.dumps(report["counts"]), f"in {out}")
+    print(json.dumps(report["choices"]["regret"] if options.choices else report["counts"]), f"in {out}")
     bad = [f"{part}: {name}: {row['state']}: {row.get('sentence', '')}" for part in report["counts"]
            for name, row in report[part].items() if row["state"] in ("wrong", "failed")]
     print("\n".join(bad))

@@ -81,7 +81,7 @@ def test_times_are_there(report):
     assert report["times"]["call"]["median"] > 0
     assert report["times"]["copy"]["bytes_a_second"] > 0
     kernels = {f"{group}: {name}": row for group, rows in report["times"]["kernels"].items() for name, row in rows.items()}
-    assert len(kernels) == 8
+    assert len(kernels) == 9
     for name, row in kernels.items():
         assert row["seconds"] > 0 and row["predicted"] > 0 and row["bound_by"], (name, row)
     assert report["times"]["means"]["memory"]["predicted"] > 0
@@ -90,3 +90,19 @@ def test_times_are_there(report):
 def test_it_says_what_it_ran_on(report):
     assert report["facts"]["fake"] is True
     assert any("cuda:1" in device for device in report["facts"]["devices"])
+
+
+def test_what_a_kernel_may_have_is_measured_beside_what_is_taken(tmp_path):
+    daemon = pathlib.Path(os.environ["KILN_DAEMON"])
+    out = tmp_path / "choices.json"
+    done = subprocess.run([ROOT / "tests" / "gpu" / "run.sh", "--fake", "--choices", "--out", out, "--build", daemon.parent.parent,
+                           "--python", sys.executable, "--cases", "40x64x72"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(out.read_text())["choices"]
+    [[name, row]] = found["kernels"].items()
+    assert name == "float32, 40x64x72"
+    schedules = row["schedules"]
+    assert 2 <= len(schedules) <= 6 and len({each["name"] for each in schedules}) == len(schedules)
+    assert all(each["seconds"] > 0 and each["predicted"] > 0 for each in schedules)
+    assert row["regret"] == schedules[0]["seconds"] / min(each["seconds"] for each in schedules)
+    assert found["regret"] == {"kernels": 1, "median": row["regret"], "most": row["regret"]}

@@ -128,7 +128,7 @@ def _product_name(rows, steps, columns, across):
 def groups(small=False):
     """Kernels by their names, by groups whose geometric means are told; `small` for a device that only pretends."""
     if small:
-        return {"float32": {"16x24x20": product(16, 24, 20)}, "memory": _memory(8, 16)}
+        return {"float32": {"16x24x20": product(16, 24, 20), "40x64x72": product(40, 64, 72)}, "memory": _memory(8, 16)}
     return {
         "float32": {_product_name(*each): product(*each) for each in PRODUCTS},
         **{dtype: {_product_name(*each): product(*each, dtype) for each in NARROW_PRODUCTS} for dtype in NARROW},
