@@ -175,8 +175,8 @@ def test_ten_times_too_many_calls(start, record_property):
         assert delays == {0.1}
         found.append({
             "served, of a full queue's": len(served) / len(usual),
-            "time of who is served, of a full queue's": np.percentile(served, percent) / np.percentile(usual, percent),
-            "seconds of a refusal": np.percentile(refused, percent),
+            "time of who is served, of a full queue's": float(np.percentile(served, percent) / np.percentile(usual, percent)),
+            "seconds of a refusal": float(np.percentile(refused, percent)),
         })  # fmt: skip
         record_property(f"pair {len(found)}", found[-1])
         if found[-1]["served, of a full queue's"] > 0.5 and found[-1]["seconds of a refusal"] < 0.02 \
