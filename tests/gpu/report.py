@@ -69,7 +69,7 @@ def now():
 def without_a_device(options):
     """What can be said where no kernel can run: what each is predicted to take on the GPUs of the table."""
     here = host.Host(options.build, False, settings={"KILN_LIBCUDA": "not here"})
-    report = {"date": now(), "facts": host.facts(here.connection, False), "times": NOT_MEASURED,
+    report = {"date": now(), "commit": host.facts(here.connection, False)["commit"], "times": NOT_MEASURED,
               "predicted": bench.predictions(here.connection, PREDICTED_FOR, options.cases)}
     here.close()
     return report
