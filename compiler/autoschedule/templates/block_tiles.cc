@@ -22,6 +22,7 @@
 #include "compiler/autoschedule/templates/block_tile.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/fetched_factors.h"
+#include "compiler/autoschedule/templates/tile_cost.h"
 #include "compiler/ir/build.h"
 
 namespace kiln::autoschedule {
@@ -268,7 +269,7 @@ CyclesOfParts block_tile_cycles(const Chooser& chooser, StageId id) {
     double shortest = std::numeric_limits<double>::infinity();
     for (Cut cut : cuts) {
       cut.product.batch *= parts;
-      cut.product.steps = (cut.product.steps + parts - 1) / parts;
+      cut.product.steps = ceil_div(cut.product.steps, parts);
       shortest = std::min(shortest, block_cycles(cut.product, cut.own, cut.steps, machine));
     }
     return shortest;

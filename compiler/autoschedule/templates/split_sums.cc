@@ -15,6 +15,7 @@
 #include "compiler/autoschedule/templates/split_products.h"
 #include "compiler/autoschedule/templates/split_rows.h"
 #include "compiler/autoschedule/templates/step_writer.h"
+#include "compiler/autoschedule/templates/tile_cost.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
@@ -52,7 +53,7 @@ LengthOfParts equal_lengths(int64_t least, int64_t lanes) {
 
 LengthOfParts lengths_in_steps(int64_t least, int64_t steps) {
   return [=](int64_t extent, int64_t parts) -> std::optional<int64_t> {
-    const int64_t length = (extent + parts * steps - 1) / (parts * steps) * steps;
+    const int64_t length = ceil_div(extent, parts * steps) * steps;
     return length >= least && length < extent ? std::optional(length) : std::nullopt;
   };
 }
@@ -75,7 +76,7 @@ std::optional<SumSplit> best_split(const Chooser& chooser, StageId id, AxisId ax
   for (int64_t most = 2; most <= std::min(extent, kMostParts); ++most) {
     const std::optional<int64_t> length = length_of(extent, most);
     if (!length) continue;
-    const int64_t parts = (extent + *length - 1) / *length;
+    const int64_t parts = ceil_div(extent, *length);
     const double time = cycles(parts) + cycles_of_adding(parts, result_bytes, machine);
     if (time >= shortest) continue;
     best = *length;

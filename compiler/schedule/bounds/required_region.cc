@@ -63,9 +63,11 @@ class RequiredRegion {
  public:
   RequiredRegion(const StageGraph& graph, const NestPlan& plan, StageId stage, const Facts& sizes,
                  TargetKind target)
-      : graph_(graph), plan_(plan), stage_(stage), facts_(sizes) {
-    const bool for_threads = is_filled_by_threads(graph, plan, stage, target);
-    is_filled_ = for_threads;
+      : graph_(graph),
+        plan_(plan),
+        stage_(stage),
+        is_filled_(is_filled_by_threads(graph, plan, stage, target)),
+        facts_(sizes) {
     for (const Loop* loop : loops_around(graph, plan, stage)) {
       facts_.push_range(loop->var, ir::index(0), loop->extent);
       // Threads that fill a buffer together need the union of what each of them reads, all its
@@ -73,7 +75,7 @@ class RequiredRegion {
       const ir::ThreadAxis thread = graph.axes[loop->axis].thread;
       const bool is_filling =
           is_of_warp(graph[stage]) ? thread == ir::ThreadAxis::ThreadX : is_thread_index(thread);
-      if (for_threads && (is_filling || thread == ir::ThreadAxis::VThread)) continue;
+      if (is_filled_ && (is_filling || thread == ir::ThreadAxis::VThread)) continue;
       fixed_.insert(loop->var);
       around_.push_back({loop->var, ir::index(0), loop->extent});
     }
@@ -243,7 +245,7 @@ class RequiredRegion {
   const StageGraph& graph_;
   const NestPlan& plan_;
   const StageId stage_;
-  bool is_filled_ = false;  // by threads
+  const bool is_filled_;  // by threads
   Facts facts_;
   std::unordered_set<ir::VarRef> fixed_;
   std::vector<Facts::Range> around_;

@@ -77,7 +77,7 @@ class Cut {
   /// once all the same, and is stored one by one.
   Stmt put_from(const BufferRef& registers, const Stmt& nest) const {
     const Stmt put = Store::make(store_->buffer, store_->indices, Load::make(registers, places()));
-    return OneByOne(*this)(WithoutChecks()(with(nest, put)));
+    return WithoutChecks()(with(OneByOne(*this)(nest), put));
   }
 
  private:
@@ -113,26 +113,23 @@ class Cut {
     const Stmt to_;
   };
 
-  /// Elements of memory from one place of the store in a nest to the next; nothing where that is
-  /// not known.
-  std::optional<int64_t> distance_along(const Stmt& nest, const VarRef& var) const {
-    Cut inner(around_, called_, axis_);
-    inner.find_store(nest);
-    const Store& store = *inner.store_;
-    const std::vector<Expr>& strides = store.buffer->strides;
+  /// Elements of memory from one place of the store to the next; nothing where that is not known.
+  std::optional<int64_t> distance_along(const VarRef& var) const {
+    const Buffer& buffer = *store_->buffer;
     int64_t distance = 0;
     int64_t compact = 1;
-    for (size_t d = store.indices.size(); d-- > 0;) {
-      const auto moves = analysis::stride_of(store.indices[d], var);
-      const int64_t stride = strides.empty() ? compact : as_const_int(strides[d]).value_or(0);
+    for (size_t d = store_->indices.size(); d-- > 0;) {
+      const auto moves = analysis::stride_of(store_->indices[d], var);
+      const int64_t stride =
+          buffer.strides.empty() ? compact : as_const_int(buffer.strides[d]).value_or(0);
       if (!moves || (*moves != 0 && stride == 0)) return std::nullopt;
       distance += *moves * stride;
-      compact *= as_const_int(store.buffer->shape[d]).value_or(0);
+      compact *= as_const_int(buffer.shape[d]).value_or(0);
     }
     return distance;
   }
 
-  /// Vectors of a store whose elements lie apart become plain loops.
+  /// Vectors along which the store's elements lie apart become plain loops.
   class OneByOne : public Mutator {
    public:
     explicit OneByOne(const Cut& cut) : cut_(cut) {}
@@ -140,11 +137,10 @@ class Cut {
    private:
     using Mutator::visit;
     Stmt visit(const For& loop) override {
-      const bool is_apart = loop.loop_kind == LoopKind::Vectorized &&
-                            cut_.distance_along(loop.body, loop.var).value_or(1) != 1;
-      const Stmt body = (*this)(loop.body);
-      return For::make(loop.var, loop.extent, is_apart ? LoopKind::Serial : loop.loop_kind,
-                       loop.thread, body);
+      const bool is_apart =
+          loop.loop_kind == LoopKind::Vectorized && cut_.distance_along(loop.var).value_or(1) != 1;
+      if (!is_apart) return Mutator::visit(loop);
+      return For::make(loop.var, loop.extent, LoopKind::Serial, (*this)(loop.body));
     }
     const Cut& cut_;
   };
