@@ -84,8 +84,9 @@ std::optional<int64_t> constant_work(const StageGraph& graph, StageId id) {
       const std::optional<int64_t> extent =
           ir::as_const_int(analysis::simplify(graph.axes[axis].extent));
       if (!extent) return std::nullopt;
-      // 2^40 * 2^20 still fits 64 bits; nobody asks for more than whether it is much.
-      work = std::min(work, int64_t{1} << 40) * std::clamp<int64_t>(*extent, 0, 1 << 20);
+      // Of what is larger nobody asks how much.
+      constexpr int64_t kMost = int64_t{1} << 56;
+      work = *extent > 0 && work > kMost / *extent ? kMost : work * std::max<int64_t>(*extent, 0);
     }
   }
   return work;

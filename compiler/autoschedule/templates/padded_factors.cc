@@ -23,7 +23,7 @@ namespace {
 using language::TensorId;
 
 // Making an element of the copy takes about as long as so many steps of a sum in tiles.
-constexpr int64_t kCopySteps = 16;
+constexpr double kCopySteps = 16;
 
 /// The tensors that the factors of a sum of products are padded reads of.
 std::vector<TensorId> padded_tensors(const Stage& stage) {
@@ -39,13 +39,13 @@ std::vector<TensorId> padded_tensors(const Stage& stage) {
 /// Whether the sum reads an element of the copy often enough to pay for it.
 bool is_read_often(const StageGraph& graph, StageId id, const std::vector<ir::Expr>& shape) {
   const std::optional<int64_t> work = constant_work(graph, id);
-  int64_t elements = 1;
+  double elements = 1;
   for (const ir::Expr& extent : shape) {
     const std::optional<int64_t> count = ir::as_const_int(extent);
     if (!work || !count) return true;
-    elements = std::min(elements, int64_t{1} << 40) * std::clamp<int64_t>(*count, 0, 1 << 20);
+    elements *= static_cast<double>(*count);
   }
-  return elements * kCopySteps <= *work;
+  return elements * kCopySteps <= static_cast<double>(*work);
 }
 
 class PadFactors {
