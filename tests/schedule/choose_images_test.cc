@@ -225,6 +225,9 @@ TEST(ChooseImages, WritesOutASmallWindowForSomeLinesAtOnce) {
   parallel(Y.c)
 }
 )");
+  // A register of each line.
+  const std::string narrow = chosen(kernel, {.kind = TargetKind::Llvm, .arch = "znver3"});
+  EXPECT_TRUE(has(narrow, "split(Y.x, factor=8)")) << narrow;
   // Those of a large one would be much code; columns alone share nothing.
   const std::string large = chosen(kernel_of(
       "kernel k(X: float32[64, 64, 64], F: float32[64, 9, 9]) -> (Y: float32[64, 56, 56]) {\n"

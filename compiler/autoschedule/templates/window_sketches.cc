@@ -15,11 +15,13 @@
 namespace kiln::autoschedule {
 namespace {
 
-// So many steps are unrolled, for so many lines at once. Measured with windows of 9 and 25 steps:
-// of 2, 4 and 8 lines.
-constexpr int64_t kMostSteps = 32;
+// Lines that are unrolled at once: as many sums as an addition takes cycles, so that none waits for
+// the one before. A vector of each line is one register, since a window has a register beside it
+// for each line that it reads: two of each take 1.1 to 2 times as long with 16 registers (Zen 3).
 constexpr int64_t kLines = 4;
-constexpr int64_t kRegisterBytes = 64;
+// Of the code that is unrolled, for these lines 128 operations: below the 1500 that the smallest
+// cache of decoded instructions holds (Skylake), with what they load.
+constexpr int64_t kMostSteps = 32;
 
 bool is_small(const StageGraph& graph, const Stage& stage) {
   int64_t steps = 1;
@@ -82,7 +84,10 @@ std::optional<Sketch> window_sketch(const Chooser& chooser, StageId id, bool may
   if (!has_vectors_along_data(graph, id) && !is_near(graph, stage, columns.back()))
     return std::nullopt;
   const AxisId line = columns[columns.size() - 2];
-  const std::optional<int64_t> lanes = vector_factor(graph, id, columns.back(), kRegisterBytes);
+  // Four lanes at least, so of wide types more than one of the shortest registers.
+  const int64_t bytes =
+      std::max<int64_t>(chooser.machine.vectors.bytes, 4 * size_of(stage.types[0]));
+  const std::optional<int64_t> lanes = vector_factor(graph, id, columns.back(), bytes);
   const std::optional<int64_t> lines = constant_extent(graph, line);
   if (!lanes || (lines && *lines < kLines) || !slides_along(graph, stage, line)) {
     return std::nullopt;
