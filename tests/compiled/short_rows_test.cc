@@ -42,6 +42,18 @@ std::string text_with_parts(int rows, int columns) {
                      rows, columns);
 }
 
+/// Of a function, which adds nothing.
+std::string text_with_functions(int rows, int columns) {
+  return fmt::format(R"(kernel k(X: float32[{0}, {1}]) -> (Y: float32[{0}, {1}]) {{
+    E: float32[{0}, {1}]
+    E[i, j] = max(X[i, j], 0.25) + min(exp(X[i, j] / 1000000.0), 0.0)
+    total: float32[{0}]
+    total[i] = sum[k < {1}](E[i, k])
+    Y[i, j] = E[i, j] / total[i]
+  }})",
+                     rows, columns);
+}
+
 HostTensor fractions(std::vector<int64_t> shape, Random& random) {
   std::vector<float> values(static_cast<size_t>(element_count(shape)));
   for (float& value : values)
@@ -52,7 +64,8 @@ HostTensor fractions(std::vector<int64_t> shape, Random& random) {
 }
 
 /// Rows across vectors, against the definition's evaluator.
-void expect_same_bits(std::string (*text_of_size)(int rows, int columns)) {
+void expect_same_bits(std::string (*text_of_size)(int rows, int columns),
+                      const Target& planned = kHost) {
   const int rounds = fuzz_rounds(20);
   for (int round = 0; round < rounds; ++round) {
     const uint64_t seed = fuzz_seed() + static_cast<uint64_t>(round);
@@ -63,7 +76,7 @@ void expect_same_bits(std::string (*text_of_size)(int rows, int columns)) {
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     const language::Kernel kernel = language::parse_text(text, "test")[0].kernel;
     const std::vector<HostTensor> inputs = {fractions({rows, columns}, random)};
-    const language::Schedule schedule = choose_schedule(kernel, {}, kHost, {});
+    const language::Schedule schedule = choose_schedule(kernel, {}, planned, {});
     const std::vector<float> expected =
         values_of<float>(language::evaluate(kernel.definition, kernel.names, {}, inputs)[0]);
     const std::vector<float> actual = values_of<float>(run_on_cpu(kernel, schedule, {}, inputs)[0]);
@@ -80,6 +93,11 @@ void expect_same_bits(std::string (*text_of_size)(int rows, int columns)) {
 TEST(ShortRows, AreWhatTheDefinitionSaysToTheLastBit) { expect_same_bits(text_of); }
 
 TEST(ShortRows, OfReductionsInsideOfExpressionsAreToo) { expect_same_bits(text_with_parts); }
+
+/// Which go over the registers of AVX2, but for one.
+TEST(ShortRows, OfFunctionsAreToo) {
+  expect_same_bits(text_with_functions, {TargetKind::Llvm, "x86-64-v3"});
+}
 
 }  // namespace
 }  // namespace kiln::testing

@@ -42,6 +42,25 @@ TEST(ChooseElements, GivesNoMoreVectorsToWhatIsShortOrNoChain) {
   expect_lanes(32, of_line("exp(X[i])", "200"), "znver5");
 }
 
+/// Without masks what is left of a row goes in shorter vectors, each with all of a function.
+TEST(ChooseElements, LanesAreRowsThatAreShort) {
+  const auto has_rows_as_lanes = [](std::string_view element, int columns, const char* arch) {
+    const std::string steps =
+        steps_of(fmt::format("kernel k(X: float32[1000, {0}]) -> (Y: float32[1000, {0}]) {{\n"
+                             "  E: float32[1000, {0}]\n  E[i, j] = {1}\n"
+                             "  S: float32[1000]\n  S[i] = sum[j < {0}](E[i, j])\n"
+                             "  Y[i, j] = E[i, j] / S[i]\n}}\n",
+                             columns, element),
+                 arch);
+    return steps.find("vectorize(Y.i") != std::string::npos;
+  };
+  EXPECT_TRUE(has_rows_as_lanes("exp(X[i, j])", 15, "znver3"));
+  EXPECT_FALSE(has_rows_as_lanes("exp(X[i, j])", 16, "znver3"));
+  EXPECT_FALSE(has_rows_as_lanes("X[i, j] * X[i, j]", 7, "znver3"));
+  EXPECT_TRUE(has_rows_as_lanes("X[i, j] * X[i, j]", 15, "znver4"));
+  EXPECT_FALSE(has_rows_as_lanes("exp(X[i, j])", 16, "znver4"));
+}
+
 TEST(ChooseElements, FindsFunctionsInWhatIsComputedInline) {
   expect_lanes(64,
                "kernel k(X: float32[n]) -> (Y: float32[n]) {\n"

@@ -98,6 +98,10 @@ struct Machine {
   double turned_cycles = 1;
   double apart_cycles = 0.2;
   std::string_view source = {};  // where the figures are from
+
+  /// Whether any lanes of a vector may be left out, and comparisons have registers of their own, as
+  /// with AVX-512.
+  bool has_masks() const { return vectors.bytes == 64; }
 };
 
 /// The machine that a CPU of this name is ("znver4"). A CPU that is not in the table is planned as

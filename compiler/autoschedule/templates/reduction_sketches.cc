@@ -96,10 +96,9 @@ bool is_extreme_of_floats(const Stage& stage) {
           reduce->how.combiner == language::Combiner::Max);
 }
 
-/// What is no number is found by a comparison, which without AVX-512 is a register as well.
+/// What is no number is found by a comparison, which without masks is a register as well.
 bool compares_in_registers(const Chooser& chooser, StageId id) {
-  constexpr int64_t kBytesWithMasks = 64;
-  return is_extreme_of_floats(chooser.graph[id]) && chooser.machine.vectors.bytes < kBytesWithMasks;
+  return is_extreme_of_floats(chooser.graph[id]) && !chooser.machine.has_masks();
 }
 
 /// Whether the results of so many rows side by side take half of the registers at most; the rest is
