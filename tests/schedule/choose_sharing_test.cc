@@ -70,6 +70,18 @@ TEST(ChooseSharing, AsksWhatSumsRead) {
   EXPECT_TRUE(is_shared(sums(4096)));
 }
 
+/// What one core copies before is not shared.
+TEST(ChooseSharing, AsksWhatTheLoopsOfAProductTake) {
+  const auto product = [](int size) {
+    return fmt::format(
+        "kernel k(A: float16[{0}, {0}], B: float16[{0}, {0}]) -> (C: float32[{0}, {0}]) {{\n"
+        "  C[i, j] = sum[k < {0}](float32(A[i, k]) * float32(B[k, j]))\n}}\n",
+        size);
+  };
+  EXPECT_FALSE(is_shared(product(40)));
+  EXPECT_TRUE(is_shared(product(96)));
+}
+
 /// Equal names have equal plans, so that the machine says what is worth it.
 TEST(ChooseSharing, AsksTheMachine) {
   const std::string line = of_line("2.0 * X[i] + 1.0", "float32", "49152");

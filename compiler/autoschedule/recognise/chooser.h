@@ -43,6 +43,9 @@ std::optional<int64_t> line_factor(const StageGraph& graph, StageId stage, AxisI
 /// more where its functions are chains that need them and the line is long or a multiple.
 std::optional<int64_t> element_factor(const Chooser& chooser, StageId stage, AxisId line);
 
+// What stands for an extent that only a call brings, where ways are compared: so long that the
+// start and the end of a loop are little, which is all that depends on it.
+constexpr int64_t kAnyExtent = 512;
 // Squares of so many rows and columns at most are turned in registers (codegen/llvm_interleave.cc),
 // half of which they fill.
 constexpr int64_t kMostLanesOfSquare = 16;

@@ -15,8 +15,7 @@
 namespace kiln::autoschedule {
 namespace {
 
-constexpr int64_t kLine = 16;    // floats of a line of the cache
-constexpr int64_t kSteps = 512;  // of a reduction whose extent is not known
+constexpr int64_t kLine = 16;  // floats of a line of the cache
 // How many tiles of rows a copy of a transposed row factor takes from each line of it. 16 tiles of
 // 8 rows of floats are 512 bytes: eight whole lines of the cache.
 constexpr int64_t kTransposedTiles = 16;
@@ -245,7 +244,7 @@ bool may_widen_rows(const StageGraph& graph, const Tiling& tiling) {
 /// A copy of all panels before the product.
 void write_copy_of_panels(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                           StageId copy, const std::vector<AxisId>& axes, const Values& values) {
-  const bool parallel = values.get("parallel", 0) != 0;
+  const bool parallel = values.get("parallel", 0) != 0 && tiling.panel_copy_alone == 0;
   if (tiling.group.products == 1 &&
       lies_along(graph, *tiling.contraction.column_factor, tiling.panel_batch)) {
     const CopyAxes all = copy_axes(axes, tiling.panel_batch.size(), 1);
@@ -267,6 +266,14 @@ void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
   steps.unroll(tiling.stage, row);
 }
 
+/// Cycles of a copy that is not worth waking other cores; 0 where it is, or nobody knows.
+double copy_alone(const Chooser& chooser, const std::vector<AxisId>& axes) {
+  const Machine& machine = chooser.machine;
+  const auto elements = static_cast<double>(constant_extent_of(chooser.graph, axes).value_or(0));
+  const double cycles = elements * machine.copied_row_cycles;
+  return cycles < machine.wake_cycles ? cycles : 0;
+}
+
 }  // namespace
 
 Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contraction) {
@@ -286,6 +293,10 @@ Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contract
   tiling.rows = {contraction.row_factor->stage, contraction.row_factor->output};
   tiling.register_lanes = register_lanes(chooser, id);
   tiling.has_many_cores = chooser.machine.cores > kFewCores;
+  tiling.row_copy_alone =
+      copy_alone(chooser, joined({tiling.row_batch, tiling.reduce, {contraction.row}}));
+  tiling.panel_copy_alone =
+      copy_alone(chooser, joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
   tiling.group = product_group_of(chooser, id, contraction);
   tiling.widens_rows = tiling.group.products == 1 && may_widen_rows(graph, tiling);
   if (tiling.group.in_tiles) {
@@ -313,7 +324,7 @@ bool lies_along(const StageGraph& graph, const ir::TensorRead& read,
 
 bool turns_panels(const StageGraph& graph, const Tiling& tiling, int64_t lanes) {
   // Of less the vectors that are left over would be most of it.
-  const int64_t steps = constant_extent(graph, tiling.reduce.back()).value_or(kSteps);
+  const int64_t steps = constant_extent(graph, tiling.reduce.back()).value_or(kAnyExtent);
   return tiling.group.products == 1 && lanes % tiling.register_lanes == 0 &&
          steps >= 2 * tiling.register_lanes &&
          is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.reduce.back());
@@ -388,7 +399,8 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   }
   steps.reorder(id, joined({tiling.batch, depth, tiles, reduce, {row, column}}));
   const bool parallel = values.get("parallel", 0) != 0;
-  if (copies_rows) copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel);
+  if (copies_rows)
+    copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel && tiling.row_copy_alone == 0);
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) {
     std::vector<AxisId> outer = tiling.batch;
@@ -428,8 +440,10 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
   align_panel(tiling, steps, copy, axes, values);
   if (tiling.group.copies_rows)
-    copy_rows_in_groups(graph, tiling, steps, {rows}, row, reduction, parallel);
-  if (copies_rows) copy_rows(graph, tiling, steps, {rows}, row, reduction, parallel);
+    copy_rows_in_groups(graph, tiling, steps, {rows}, row, reduction,
+                        parallel && tiling.row_copy_alone == 0);
+  if (copies_rows)
+    copy_rows(graph, tiling, steps, {rows}, row, reduction, parallel && tiling.row_copy_alone == 0);
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
   write_panel_copy(graph, tiling, steps, copy, axes, values, inside.size());
@@ -459,9 +473,11 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
   const auto [copy, axes] = steps.cache_read(tiling.panel, id, layout);
   align_panel(tiling, steps, copy, axes, values);
   if (tiling.group.copies_rows)
-    copy_rows_in_groups(graph, tiling, steps, row_tiles, row, reduction, parallel);
+    copy_rows_in_groups(graph, tiling, steps, row_tiles, row, reduction,
+                        parallel && tiling.row_copy_alone == 0);
   if (values.get("rows in order", 0) != 0)
-    copy_rows(graph, tiling, steps, row_tiles, row, reduction, parallel);
+    copy_rows(graph, tiling, steps, row_tiles, row, reduction,
+              parallel && tiling.row_copy_alone == 0);
   write_tile(graph, tiling, steps, values, reduction.loops, row, column);
   if (parallel) {
     parallel_outer(graph, steps, id, outer);

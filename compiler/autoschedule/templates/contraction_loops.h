@@ -20,6 +20,10 @@ struct Tiling {
   int64_t register_lanes = 1;
   bool has_many_cores = false;  // more than every kernel is planned for
   ProductGroup group;
+  // Cycles of copying all rows, and all columns, where one core does it, which takes less than
+  // waking others; 0 where they share it.
+  double row_copy_alone = 0;
+  double panel_copy_alone = 0;
   bool widens_rows = false;  // the row factor is of 16-bit floats, and its sums of longer ones
 };
 

@@ -7,8 +7,6 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Stands for an unknown reduction: long enough that starting and ending a tile do not count.
-constexpr int64_t kAnySteps = 512;
 constexpr int64_t kMostBatch = int64_t{1} << 20;
 // Fewer rows are not what cores share.
 constexpr int64_t kRowsToShare = 64;
@@ -31,7 +29,7 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
   numbers.size.steps = 1;
   for (const AxisId axis : tiling.reduce) {
     const int64_t products = axis == tiling.group.axis ? tiling.group.products : 1;
-    const int64_t elements = constant_extent(graph, axis).value_or(kAnySteps);
+    const int64_t elements = constant_extent(graph, axis).value_or(kAnyExtent);
     const int64_t extent = (elements + products - 1) / products;
     numbers.size.steps *= std::clamp<int64_t>(extent, 1, int64_t{1} << 20);
     numbers.size.steps = std::min(numbers.size.steps, int64_t{1} << 30);

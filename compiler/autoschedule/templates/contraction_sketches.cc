@@ -32,8 +32,6 @@ constexpr int64_t kAnyVectors = 2;
 constexpr int64_t kOtherRegisters = 4;
 // Rows of a tile, of which those of one vector may have as many.
 constexpr int64_t kMostRows = 16;
-// What stands for an extent that is not known, where ways are compared.
-constexpr int64_t kAnyExtent = 512;
 
 /// Whether the column factor can be copied for the tiles alone.
 bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
@@ -194,8 +192,9 @@ class Sketches {
         break;
     }
     if (may_copy_rows) add("rows in order", {0, 1}, plan.copies_rows ? 1 : 0);
-    const bool is_worth_sharing = !is_known() || cheapest.cycles >= machine_.wake_cycles;
-    parameters.push_back(parallel_parameter(parallel_ && is_worth_sharing));
+    const bool is_shared =
+        parallel_ && (!is_known() || is_worth_sharing(tiling_, cheapest, machine_));
+    parameters.push_back(parallel_parameter(is_shared));
     return {.name = name,
             .parameters = std::move(parameters),
             .write = [&graph = graph_, tiling = tiling_, write](StepWriter& steps,
@@ -219,13 +218,6 @@ class Sketches {
   TileShape any_tile_;
   Product product_;
 };
-
-/// Whether other cores are worth starting for a product on a matrix unit, or with copies of both
-/// factors before, each of which is a loop to start.
-bool is_large_product(const StageGraph& graph, StageId id) {
-  constexpr int64_t kWork = int64_t{1} << 22;  // 2 to 4 us on a matrix unit
-  return constant_work(graph, id).value_or(kWork) >= kWork;
-}
 
 /// Of a tile of so many rows and columns. `in_order`: the columns are copied first.
 Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes, DotShape tile,
@@ -267,9 +259,9 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   const std::optional<int64_t> lanes =
       vector_factor(graph, id, contraction.column, kAnyVectors * chooser.machine.vectors.bytes);
   const Tiling tiling = tiling_of(chooser, id, contraction);
-  const bool takes_several_loops = tiling.group.in_tiles || tiling.widens_rows;
-  const bool parallel = may_be_parallel && is_worth_sharing(chooser, id) &&
-                        (!takes_several_loops || is_large_product(graph, id));
+  // What comes in groups or in tiles of a matrix unit is done sooner than stage_cycles.h says,
+  // which the cost of each way knows.
+  const bool parallel = may_be_parallel && is_worth_sharing(chooser, id);
   const Sketches all(chooser, tiling, lanes.value_or(1), parallel);
 
   const bool may_copy = may_be_parallel && may_be_copied(graph, tiling);

@@ -70,6 +70,13 @@ std::vector<Parameter> sides_around(const StageGraph& graph, const Contraction& 
 
 }  // namespace
 
+bool is_worth_sharing(const Tiling& tiling, const CheapestPlan& way, const Machine& machine) {
+  double alone = 0;
+  if (way.plan.copies_rows) alone += tiling.row_copy_alone;
+  if (way.plan.panels == Panels::AllInAdvance) alone += tiling.panel_copy_alone;
+  return way.cycles - alone >= machine.wake_cycles;
+}
+
 std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& tiling,
                                        const Numbers& numbers, Product product, bool may_copy_all,
                                        bool parallel) {
@@ -85,11 +92,13 @@ std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& til
   CheapestPlan in_order = may_be_in_order ? cheapest(Panels::AllInAdvance) : packed;
   // Tiles of two shapes would leave other sums to vectors, which round in another way.
   limits.tile = packed.cycles <= in_order.cycles ? packed.plan.tile : in_order.plan.tile;
-  const auto sketch = [&](const char* name, const std::vector<Parameter>& others, auto* write) {
+  const auto sketch = [&](const char* name, const CheapestPlan& way,
+                          const std::vector<Parameter>& others, auto* write) {
     std::vector<Parameter> parameters =
         sides_around(graph, tiling.contraction, *limits.tile, steps.groups);
     parameters.insert(parameters.end(), others.begin(), others.end());
-    parameters.push_back(parallel_parameter(parallel));
+    parameters.push_back(
+        parallel_parameter(parallel && is_worth_sharing(tiling, way, chooser.machine)));
     return Sketch{.name = name,
                   .parameters = std::move(parameters),
                   .write = [&graph, tiling, write](StepWriter& steps, const Values& values) {
@@ -98,7 +107,7 @@ std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& til
   };
   packed = cheapest(Panels::Packed);
   std::vector<std::pair<double, Sketch>> sketches = {
-      {packed.cycles, sketch("tiles of packed panels",
+      {packed.cycles, sketch("tiles of packed panels", packed,
                              {{"panels at once", {1, 2, 3, 4, 6, 8, 12, 16}, packed.plan.at_once},
                               {"columns first", {0, 1}, packed.plan.columns_first ? 1 : 0}},
                              &write_packed_panels)}};
@@ -107,7 +116,7 @@ std::vector<Sketch> unit_tile_sketches(const Chooser& chooser, const Tiling& til
     const bool rows_first = gains_by_rows_first(graph, tiling, numbers);
     const int64_t block = in_order.plan.row_tiles > 1 ? in_order.plan.row_tiles : 0;
     sketches.emplace_back(rows_first ? 0 : in_order.cycles,
-                          sketch("tiles of panels in order",
+                          sketch("tiles of panels in order", in_order,
                                  {{"rows of a panel", {0, 4, 8, 16, 32}, block},
                                   {"rows first", {0, 1}, rows_first ? 1 : 0}},
                                  &write_panels_in_order));

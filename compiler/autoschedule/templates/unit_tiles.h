@@ -8,6 +8,9 @@
 
 namespace kiln::autoschedule {
 
+/// Whether what cores share of a product takes longer than waking them.
+bool is_worth_sharing(const Tiling& tiling, const CheapestPlan& way, const Machine& machine);
+
 /// For a CPU with a matrix unit: products of bytes or of bfloat16 whose tiles it adds as a whole.
 /// `product`: the same in tiles of vectors; `may_copy_all`: all panels may be copied before it.
 ///
