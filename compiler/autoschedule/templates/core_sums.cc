@@ -3,31 +3,36 @@
 //   S = sum[i, j](X[i, j]), 4096 x 4096
 //     ->  S.rf[p] = sum[i, j](X[p * 64 + i, j]), 64 of them, by all cores
 //         S = sum[p](S.rf[p])
+//
+// Where all of it is predicted to take longer than waking other cores (stage_cycles.h).
 #include <algorithm>
 
 #include "compiler/autoschedule/recognise/rows.h"
 #include "compiler/autoschedule/recognise/side_by_side.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/split_sums.h"
+#include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-// For as many cores as a plan may have, a few more or less.
-constexpr int64_t kParts = 64;
-// Bytes of a part, at least: from L2 about what it takes to wake a core and to wait for it.
-constexpr int64_t kLeastBytes = 128 * 1024;
-// The parts have to be added; of fewer two cores gain nothing.
-constexpr int64_t kFewestParts = 4;
+// A plan for more cores has the same parts, since they are the order of the sum: so many that those
+// which the last core has to itself do not count, and one for each of 64 cores.
+constexpr int64_t kMostParts = kManyTasks * kFewCores;
+// One for each core of a plan for few.
+constexpr int64_t kFewestParts = kFewCores;
 // With as many results cores share these, and what reads them may be in their loop.
-constexpr int64_t kTasksOfCores = 8;
-// What an extent that is not known is taken for.
-constexpr int64_t kOpenExtent = 512;
+constexpr int64_t kTasksOfCores = kBlockTasks * kFewCores;
 // Beyond that no step splits an axis.
 constexpr int64_t kMostLength = int64_t{1} << 30;
-// Vectors of columns that a core has at least, a line of memory or two.
-constexpr int64_t kColumns = 4;
+
+/// What a part takes at least: half of what it takes to wake a core, so that nobody waits longer
+/// than that for the last one; and all of it where cores have several results to share as it is.
+double least_cycles(const Machine& machine, int64_t tasks) {
+  return machine.wake_cycles / (tasks > 1 ? 1 : 2);
+}
 
 /// Bytes that are read for one element of the sum, each read by itself. What is computed of nothing
 /// counts as what it is.
@@ -51,20 +56,23 @@ bool is_read_along(const StageGraph& graph, StageId id, AxisId axis) {
   });
 }
 
-/// Of sizes that a call brings: parts of so many elements, however many there are. What is read
-/// along the axis has more bytes than the results of its parts, by far.
-std::optional<SumSplit> split_of_open_sizes(const StageGraph& graph, StageId id,
+/// Of sizes that a call brings: parts of so many elements, however many there are, that come from
+/// L2. What is read along the axis has more bytes than the results of its parts, by far.
+std::optional<SumSplit> split_of_open_sizes(const Chooser& chooser, StageId id,
                                             int64_t bytes_of_step) {
+  const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
+  const Machine& machine = chooser.machine;
+  const auto least = static_cast<int64_t>(least_cycles(machine, 1) * machine.from_l2);
   std::optional<SumSplit> found;
   int64_t inside = 1;
   for (auto axis = stage.reduce.rbegin(); axis != stage.reduce.rend(); ++axis) {
-    const int64_t part = ceil_div(kLeastBytes, bytes_of_step * inside);
+    const int64_t part = ceil_div(least, bytes_of_step * inside);
     const std::optional<int64_t> extent = constant_extent(graph, *axis);
     if (!extent && is_read_along(graph, id, *axis)) found = SumSplit{*axis, part, 0};
-    const int64_t length = std::clamp<int64_t>(extent.value_or(kOpenExtent), 1, kLeastBytes);
-    inside = std::min(inside * length, kLeastBytes);
-    if (inside * bytes_of_step >= kLeastBytes && found) break;
+    const int64_t length = std::clamp<int64_t>(extent.value_or(kAnyExtent), 1, least);
+    inside = std::min(inside * length, least);
+    if (inside * bytes_of_step >= least && found) break;
   }
   return found;
 }
@@ -80,9 +88,11 @@ std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId id) {
   const int64_t lanes = register_lanes(chooser, id);
   const bool is_matrix = is_product(graph, id);
   const bool has_columns = has_vectors_along_data(graph, id);
-  // What one core computes at a time: two tiles of a product, vectors of columns, a row.
-  const int64_t of_task = is_matrix     ? lanes * chooser.machine.vectors.registers
-                          : has_columns ? kColumns * lanes
+  const Machine& machine = chooser.machine;
+  // What one core computes at a time: two tiles of a product, as many vectors of columns as one
+  // addition takes cycles, so that none waits for the one before, or a row.
+  const int64_t of_task = is_matrix     ? lanes * machine.vectors.registers
+                          : has_columns ? static_cast<int64_t>(machine.latency) * lanes
                                         : 1;
   const int64_t at_once = std::min(*results, of_task);
   const int64_t tasks = ceil_div(*results, at_once);
@@ -92,9 +102,19 @@ std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId id) {
   if (!steps) {
     const bool is_one_vector = *results == 1 || (has_columns && *results <= lanes);
     if (is_matrix || !is_one_vector) return std::nullopt;
-    return split_of_open_sizes(graph, id, bytes);
+    return split_of_open_sizes(chooser, id, bytes);
   }
-  const int64_t most = std::min(kParts / tasks, *steps / ceil_div(kLeastBytes, bytes));
+  // Of tensors whose sizes a call brings, what is read comes from L2.
+  const double from_l2 =
+      static_cast<double>(*steps * bytes) * static_cast<double>(tasks) / machine.from_l2;
+  const double cycles = stage_cycles(chooser, id).value_or(from_l2);
+  // A core that has to be woken ends its first part sooner than one core would end all of them.
+  constexpr double kOthers = 1 - 1.0 / static_cast<double>(kFewestParts);
+  if (cycles * kOthers < machine.wake_cycles) return std::nullopt;
+  const double each = cycles / static_cast<double>(tasks);
+  const auto long_enough = static_cast<int64_t>(each / least_cycles(machine, tasks));
+  const int64_t wanted = tasks > 1 ? long_enough : std::max(long_enough, kFewestParts);
+  const int64_t most = std::min({kMostParts / tasks, wanted, *steps});
   if (most < kFewestParts) return std::nullopt;
   int64_t parts = kFewestParts - 1;
   std::optional<SumSplit> found;

@@ -19,8 +19,6 @@ namespace {
 constexpr double kLineBytes = 64;
 constexpr int64_t kMostVectors = 4;
 
-// Blocks a core that are shared.
-constexpr int64_t kBlockTasks = 2;
 // A block of rows of the row factor takes half of L2 while all panels pass.
 int64_t block_elements(const ContractionSize& size) { return size.l2_elements / 2; }
 // Rows of several panels come from L2 one after the other, an element of each for every step, in

@@ -58,6 +58,10 @@ struct TileShape {
 /// From so many tasks a core on, what the last ones leave undone does not count.
 inline constexpr int64_t kManyTasks = 16;
 
+// Blocks a core that cores share, at least: with one each, all would wait for the last that is
+// woken.
+inline constexpr int64_t kBlockTasks = 2;
+
 /// How much longer so many cores take for equal tasks than their part of the time of one.
 double imbalance(int64_t tasks, int64_t cores);
 
