@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 
@@ -251,6 +252,53 @@ class DropConjuncts : public Mutator {
   const std::unordered_set<Expr>& dropped_;
 };
 
+/// Looks for loops that a guard is all of the body of, and for unrolled ones beside them.
+class EndsInside : public Visitor {
+ public:
+  explicit EndsInside(const std::unordered_set<Expr>& conjuncts) : conjuncts_(conjuncts) {}
+
+  bool result() const { return everywhere_ && has_ends_ && has_unrolled_; }
+
+ private:
+  using Visitor::visit;
+
+  void visit(const For& loop) override {
+    const If* guard = as<If>(loop.body);
+    const bool ends = loop.loop_kind == LoopKind::Serial && guard != nullptr && !guard->else_body &&
+                      conjuncts_.contains(guard->condition) && ends_at(*guard, loop.var);
+    if (ends) {
+      has_ends_ = true;
+      return (*this)(guard->then_body);
+    }
+    has_unrolled_ = has_unrolled_ || loop.loop_kind == LoopKind::Unrolled;
+    Visitor::visit(loop);
+  }
+  void visit(const If& node) override {
+    look_at(node.condition);
+    Visitor::visit(node);
+  }
+  void visit(const Call& call) override {
+    if (call.op == Operator::IfThenElse) look_at(call.args[0]);
+    Visitor::visit(call);
+  }
+
+  static bool ends_at(const If& guard, const VarRef& var) {
+    const Binary* order = as<Binary>(guard.condition);
+    return order != nullptr && order->op == Operator::Less && !uses_var(order->b, var) &&
+           analysis::stride_of(order->a, var) == 1;
+  }
+  void look_at(const Expr& condition) {
+    for_each_conjunct(condition, [&](const Expr& conjunct) {
+      everywhere_ = everywhere_ && !conjuncts_.contains(conjunct);
+    });
+  }
+
+  const std::unordered_set<Expr>& conjuncts_;
+  bool everywhere_ = true;
+  bool has_ends_ = false;
+  bool has_unrolled_ = false;
+};
+
 }  // namespace
 
 void for_each_conjunct(const Expr& condition, const std::function<void(const Expr&)>& visit) {
@@ -283,6 +331,12 @@ bool is_cut_inside(const For& loop, const std::unordered_set<Expr>& conjuncts, c
   CutInside walk(conjuncts, facts);
   walk(loop.body);
   return walk.everywhere();
+}
+
+bool ends_loops_inside(const For& loop, const std::unordered_set<Expr>& conjuncts) {
+  EndsInside walk(conjuncts);
+  walk(loop.body);
+  return walk.result();
 }
 
 Stmt drop_conjuncts(const Stmt& stmt, const std::unordered_set<Expr>& conjuncts) {

@@ -42,6 +42,11 @@ std::optional<int64_t> end_of_work(const ir::For& loop, const analysis::Facts& f
 bool is_cut_inside(const ir::For& loop, const std::unordered_set<ir::Expr>& conjuncts,
                    const analysis::Facts& facts);
 
+/// Whether serial loops inside of this one can end where these parts of guards fail, each of which
+/// is all that such a loop has, and unrolled code stands beside them: then nothing has to stand
+/// there twice.
+bool ends_loops_inside(const ir::For& loop, const std::unordered_set<ir::Expr>& conjuncts);
+
 /// Each of the conditions that all must hold for this one to.
 void for_each_conjunct(const ir::Expr& condition,
                        const std::function<void(const ir::Expr&)>& visit);

@@ -8,10 +8,11 @@
 // Conditions of if_then_else count as guards, and one may begin to hold, as padding does: the
 // iterations before come first then, in a loop of their own. A parallel loop stays one, with both
 // in an if, around what has guards alone; where loops over tiles inside of it can be cut, it is
-// left to them. What only the last iteration of a loop around has left over knows which it is.
-// Last iterations that do nothing are left out. Nested tiles are split from the outside in, up to
-// 8 copies of a statement; loops over GPU indices are left alone, as are those whose full tiles
-// end at more minima than the guards are worth. Leaves the kernel simplified.
+// left to them. So it is of a serial one, where loops inside of it end with the guards and what is
+// beside them is unrolled code. What only the last iteration of a loop around has left over knows
+// which it is. Last iterations that do nothing are left out. Nested tiles are split from the
+// outside in, up to 8 copies of a statement; loops over GPU indices are left alone, as are those
+// whose full tiles end at more minima than the guards are worth. Leaves the kernel simplified.
 //
 // Cuts loops where guards begin or cease to hold: index set splitting, as Halide's partition_loops
 // and TVM's LoopPartition do it. From the outside in, with the bounds of each part known as facts
@@ -246,6 +247,9 @@ class PartitionLoops : public Mutator {
     const bool all_full = !full.begin && (full.whole || proves(less_equal(loop.extent, full.end)));
     if (all_full) {
       return with_body(loop, full.end, body_of(loop.var, index(0), full.end, body));
+    }
+    if (!full.begin && loop.loop_kind == LoopKind::Serial && ends_loops_inside(loop, conjuncts)) {
+      return with_body(loop, loop.extent, body_of(loop.var, index(0), loop.extent, loop.body));
     }
     // One parallel region stays one: starting another costs more than the branch.
     if (is_parallel) {

@@ -393,6 +393,16 @@ TEST(PartitionLoops, NestedTiles) {
   EXPECT_EQ(count.stores, 4) << ir::print(kernel);
 }
 
+/// The unrolled code stands there once, since the loop beside it may end sooner.
+TEST(PartitionLoops, LeavesEndsOfLoopsBesideUnrolledCodeToThem) {
+  expect_partitioned(
+      "for o in 0..3 { for j in 0..4 unroll { B[o, j] = A[o, j] } "
+      "for c in 0..16 { if likely(o*16 + c < 46) { for j in 0..4 vectorize { B[o*16 + c, j] = 1.0 "
+      "} } } }",
+      "for o in 0..3 { for j in 0..4 unroll { B[o, j] = A[o, j] } "
+      "for c in 0..min(46 - o*16, 16) { for j in 0..4 vectorize { B[o*16 + c, j] = 1.0 } } }");
+}
+
 TEST(PartitionLoops, CopiesAreBounded) {
   const ir::Kernel kernel = partitioned(kTiledSum);
   CountGuards count;
