@@ -11,14 +11,14 @@
 namespace kiln {
 namespace passes {
 
-PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles, fill_tiles,
-    partition_loops, collapse_parallel, validate_vectors, interleave_vthreads, lower_warp_memory,
-    separate_launches, insert_barriers, unroll_turns, accumulate_in_locals, step_in_groups,
-    keep_strided_plain, tensorize, multiply_in_tiles, add_in_groups, widen_copies,
-    accumulate_in_registers, carry_steps, turn_signs_once, lay_out_lanes, plan_storage,
-    flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, cut_unrolled_loops,
-    divide_once, hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
-    split_host_device, check_launch;
+PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles,
+    fill_vectors, fill_tiles, partition_loops, collapse_parallel, validate_vectors,
+    interleave_vthreads, lower_warp_memory, separate_launches, insert_barriers, unroll_turns,
+    accumulate_in_locals, step_in_groups, keep_strided_plain, tensorize, multiply_in_tiles,
+    add_in_groups, widen_copies, accumulate_in_registers, carry_steps, turn_signs_once,
+    lay_out_lanes, plan_storage, flatten_storage, vectorize_loops, accumulate_in_lanes,
+    unroll_loops, cut_unrolled_loops, divide_once, hoist_invariants, fetch_ahead, bypass_caches,
+    note_slow_loops, divide_unsigned, split_host_device, check_launch;
 
 }  // namespace passes
 
@@ -36,6 +36,8 @@ constexpr Pass kPasses[] = {
     {"carry_states", passes::carry_states, Serves::Cores},
     // Before partition_loops, which has nothing to cut there then.
     {"shift_last_tiles", passes::shift_last_tiles, Serves::Cores},
+    // Before partition_loops too, which would copy the loops over all tiles for the last vector.
+    {"fill_vectors", passes::fill_vectors, Serves::Cores, Changes::Few},
     // Before partition_loops, which cuts loops for the guards that are left.
     {"fill_tiles", passes::fill_tiles, Serves::Threads},
     {"partition_loops", passes::partition_loops, Serves::All},

@@ -189,5 +189,24 @@ TEST(PaddedConvolutions, MultiplyWhatStandsAroundTheImage) {
   }
 }
 
+/// The last vector of channels is filled, of which 14 of 16 are there.
+TEST(PaddedConvolutions, HaveChannelsThatFillNoVector) {
+  const language::Kernel kernel =
+      language::parse_text(
+          "kernel k(X: float32[64, 30, 30], W: float32[46, 64, 3, 3]) -> (Y: float32[46, 28, 28]) {"
+          " Y[f, y, x] = sum[q < 64, r < 3, s < 3](X[q, y + r, x + s] * W[f, q, r, s]) }",
+          "test")[0]
+          .kernel;
+  Random random(1);
+  const std::vector<HostTensor> inputs = {whole_numbers({64, 30, 30}, random),
+                                          whole_numbers({46, 64, 3, 3}, random)};
+  const Target planned = {TargetKind::Llvm, "znver3"};
+  const language::Schedule schedule = choose_schedule(kernel, {}, planned, {});
+  const std::string steps = language::print_schedule(kernel, "cpu", schedule);
+  ASSERT_NE(steps.find("split(Y.f, factor=16)"), std::string::npos) << steps;
+  EXPECT_EQ(run_on_cpu(kernel, schedule, {}, inputs)[0].bytes,
+            language::evaluate(kernel.definition, kernel.names, {}, inputs)[0].bytes);
+}
+
 }  // namespace
 }  // namespace kiln::testing
