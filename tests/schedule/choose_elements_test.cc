@@ -84,7 +84,7 @@ TEST(ChooseElements, OfFewRowsAreSharedAlongThem) {
     EXPECT_NE(one.find("parallel(Y.j.outer)"), std::string::npos) << one;
   }
   const std::string three = steps_of(of_rows(3, "1000000"), "znver4");
-  EXPECT_NE(three.find("split(Y.j.outer, factor=512)"), std::string::npos) << three;
+  EXPECT_NE(three.find("split(Y.j.outer, factor=140)"), std::string::npos) << three;
   EXPECT_NE(three.find("parallel(Y.i)"), std::string::npos) << three;
   EXPECT_NE(three.find("parallel(Y.j.outer.outer)"), std::string::npos) << three;
 }

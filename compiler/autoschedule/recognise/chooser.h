@@ -46,6 +46,10 @@ std::optional<int64_t> element_factor(const Chooser& chooser, StageId stage, Axi
 // What stands for an extent that only a call brings, where ways are compared: so long that the
 // start and the end of a loop are little, which is all that depends on it.
 constexpr int64_t kAnyExtent = 512;
+// A row of so many elements is reduced in twice as many lanes, so that an addition need not wait
+// for the one before: that halves the 16 iterations of 32 lanes, 4 cycles each, and adds a level of
+// the tree, one addition and what a vector more takes, in which lanes are added up at the end.
+constexpr int64_t kLongRow = 512;
 // Squares of so many rows and columns at most are turned in registers (codegen/llvm_interleave.cc),
 // half of which they fill.
 constexpr int64_t kMostLanesOfSquare = 16;

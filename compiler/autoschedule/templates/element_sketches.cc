@@ -5,15 +5,13 @@
 #include "compiler/autoschedule/templates/across_sketches.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/templates/tile_cost.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/graph/reads.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
-
-// A row of so many elements is reduced in twice as many lanes, which hides how long an addition
-// takes; the horizontal reduction at the end of a row takes longer then.
-constexpr int64_t kLongRow = 512;
 
 /// Whether steps can name an axis of the graph.
 bool has_id(const std::vector<uint32_t>& named, uint32_t position) {
@@ -57,25 +55,38 @@ int64_t iterations_of(const StageGraph& graph, const std::vector<AxisId>& loops,
   return count;
 }
 
+/// Elements of a part of a row that take half as long as waking a core: nobody waits longer than
+/// that for the last part. Nothing where nobody knows what an element takes.
+std::optional<int64_t> elements_of_part(const Chooser& chooser, StageId id) {
+  const std::optional<double> cycles = stage_cycles(chooser, id);
+  const std::optional<int64_t> elements = constant_work(chooser.graph, id);
+  if (!cycles || *cycles <= 0 || !elements) return std::nullopt;
+  const double each = *cycles / static_cast<double>(*elements);
+  return static_cast<int64_t>(chooser.machine.wake_cycles / 2 / each);
+}
+
 /// What cores share of a stage whose rows, of the axes `rows`, are `tiles` each: the rows, and
-/// where these are fewer than cores may be, but long, parts of them as well. A single row is what a
-/// tensor of one dimension is.
+/// where these are fewer than cores may be, but long, parts of so many elements as well. A single
+/// row is what a tensor of one dimension is.
 std::vector<AxisId> shared_loops(const StageGraph& graph, StageId id, std::vector<AxisId> rows,
-                                 AxisId tiles, int64_t elements_of_tile, StepWriter& steps) {
-  constexpr int64_t kFewRows = 64;
-  constexpr int64_t kElementsOfPart = 16 * 1024;
+                                 AxisId tiles, int64_t elements_of_tile,
+                                 std::optional<int64_t> elements_of_part, StepWriter& steps) {
+  // With as many a core of a plan for few cores nobody waits for the last one.
+  constexpr int64_t kFewRows = kManyTasks * kFewCores;
   const int64_t count = iterations_of(graph, rows, kFewRows);
   const int64_t length = constant_extent(graph, columns_of(graph[id]).back()).value_or(0);
   if (count == 1) {
     rows.push_back(tiles);
-  } else if (count < kFewRows && length >= 2 * kElementsOfPart) {
-    rows.push_back(steps.split(id, tiles, kElementsOfPart / elements_of_tile).first);
+  } else if (count < kFewRows && elements_of_part && length >= 2 * *elements_of_part) {
+    const int64_t part = std::max<int64_t>(*elements_of_part / elements_of_tile, 1);
+    rows.push_back(steps.split(id, tiles, part).first);
   }
   return rows;
 }
 
 void write_elements(const StageGraph& graph, StageId id, const std::vector<InnerVectors>& inside,
-                    StepWriter& steps, const Values& values) {
+                    std::optional<int64_t> elements_of_part, StepWriter& steps,
+                    const Values& values) {
   const bool is_shared = values.get("parallel", 0) != 0;
   std::vector<AxisId> outer = columns_of(graph[id]);
   const AxisId last = outer.back();
@@ -90,7 +101,7 @@ void write_elements(const StageGraph& graph, StageId id, const std::vector<Inner
     }
     if (is_shared) {
       const int64_t elements = factor * std::max<int64_t>(values.get("unroll", 1), 1);
-      outer = shared_loops(graph, id, std::move(outer), tiles, elements, steps);
+      outer = shared_loops(graph, id, std::move(outer), tiles, elements, elements_of_part, steps);
     }
   } else {
     outer.push_back(last);
@@ -121,8 +132,9 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
   const Parameter parallel = parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id));
   elements.parameters.push_back(parallel);
   const std::vector<InnerVectors> inside = vectors_inside(chooser, id);
-  elements.write = [&graph, id, inside](StepWriter& steps, const Values& values) {
-    write_elements(graph, id, inside, steps, values);
+  elements.write = [&graph, id, inside, part = elements_of_part(chooser, id)](
+                       StepWriter& steps, const Values& values) {
+    write_elements(graph, id, inside, part, steps, values);
   };
   if (!has_vectors || !inside.empty()) return {std::move(elements)};
   return with_blocks_across(chooser, id, std::move(elements), may_be_parallel);

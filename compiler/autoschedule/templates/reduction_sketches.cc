@@ -9,15 +9,16 @@
 #include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
+#include "compiler/autoschedule/templates/transfers.h"
 #include "compiler/ir/build.h"
 #include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-// Neighbouring rows of memory, each in another page, are read best in pieces of this size: shorter
-// ones come before the prefetchers see that they go on.
-constexpr int64_t kRunBytes = 4096;
+// Neighbouring rows of memory, each in another page, are read best in pieces of a page: in shorter
+// ones prefetchers have not seen yet that they go on, and beyond it they do not look.
+constexpr auto kRunBytes = static_cast<int64_t>(Transfers::kPageBytes);
 // Rows that are read side by side: while one page begins, others go on, and the sums between them
 // stay in registers.
 constexpr int64_t kRowsAtOnce = 4;
@@ -34,10 +35,8 @@ constexpr int64_t kNearEighths = 3;
 // many rows, 8 are as good. On a Zen 3 maxima of 4096 x 4096 take 2.9 ms with 4 and 3.9 with 8, of
 // 64 of 96 x 576 280 us and 660.
 constexpr int64_t kSumsInBlock = 4;
-// A row of so many elements is reduced in twice as many lanes, which hides how long an addition
-// takes; the horizontal reduction at the end of a row takes longer then.
-constexpr int64_t kLongRow = 512;
-// Steps of a reduction, or rows, from which on what stands around the loop over them is little.
+// Steps of a reduction, or rows, from which on what stands around the loop over them is little: a
+// tile of it begins and ends in about as long as 8 additions take.
 constexpr int64_t kManyIterations = 64;
 
 /// Along which axis of a reduction the vectors lie; nothing when there are none.
@@ -76,9 +75,8 @@ bool exceeds_caches(const Chooser& chooser, StageId id) {
     if (reduced >= most) break;
   }
   const int64_t last = constant_extent(graph, columns_of(stage).back()).value_or(most);
-  constexpr int64_t kManyRows = 64;
   const int64_t each = reduced * std::clamp<int64_t>(last, 1, most);
-  if (reduced < kManyRows || each >= most) return reduced >= kManyRows;
+  if (reduced < kManyIterations || each >= most) return reduced >= kManyIterations;
   // Of several, none of which stays in L2 while its columns are read piece by piece, or all of
   // which come from memory.
   constexpr int64_t kSeveral = 4;
@@ -125,13 +123,12 @@ bool gains_by_many_rows(const Chooser& chooser, StageId id) {
 int64_t lanes_down_columns(const Chooser& chooser, StageId id, AxisId axis, int64_t otherwise,
                            bool is_shared) {
   constexpr int64_t kMostRagged = 9;
-  // Of a window or the like, of which nothing waits.
-  constexpr int64_t kFewRows = 64;
   const StageGraph& graph = chooser.graph;
   const Machine& machine = chooser.machine;
   const std::optional<int64_t> columns = constant_extent(graph, axis);
   const std::optional<int64_t> rows = constant_extent_of(graph, graph[id].reduce);
-  if (!columns || !rows || *rows < kFewRows) return otherwise;
+  // Of a window or the like nothing waits.
+  if (!columns || !rows || *rows < kManyIterations) return otherwise;
   const int64_t each = machine.vectors.bytes / size_of(graph[id].types[0]);
   int64_t best = otherwise;
   double least = std::numeric_limits<double>::infinity();
