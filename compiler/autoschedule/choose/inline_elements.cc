@@ -18,8 +18,8 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Reads of an expression in which an element is written out several times: names of one that name
-// others are as many as their product.
+// Reads of an expression in which an element is written out several times, a limit of the code:
+// names of one that name others are as many as their product.
 constexpr size_t kMostReads = 64;
 
 /// Whether what is side by side in a stage is so in all that it reads along that axis.

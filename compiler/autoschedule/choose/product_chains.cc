@@ -17,6 +17,7 @@
 #include "compiler/autoschedule/templates/open_schedule.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/schedule/graph/reads.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -28,8 +29,8 @@ constexpr int64_t kBlockEighths = 5;
 constexpr int64_t kBlockRows[] = {64, 32, 16, 8};
 /// Fewer rows share too little of the columns that they read.
 constexpr int64_t kFewestRows = 16;
-/// Blocks that keep two cores equally busy.
-constexpr int64_t kFewestBlocks = 8;
+/// Blocks for each of a few cores.
+constexpr int64_t kFewestBlocks = kBlockTasks * kFewCores;
 constexpr int64_t kMostBytes = int64_t{1} << 48;
 
 struct Chain {

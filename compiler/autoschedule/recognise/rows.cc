@@ -13,12 +13,14 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/schedule/graph/reads.h"
+#include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
 
-// With fewer rows the cores had nothing to share.
-constexpr int64_t kFewRows = 8;
+// With fewer rows cores have nothing to share: two for each of a plan for few cores, so that one
+// which begins late takes one less.
+constexpr int64_t kFewRows = 2 * kFewCores;
 
 /// The stage that a part was taken out of, else the stage itself.
 StageId whole_of(const StageGraph& graph, StageId id) {

@@ -11,7 +11,7 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Fewer products are no vectors worth the name.
+// Fewer products are no vector: the shortest register has as many lanes of float32.
 constexpr int64_t kFewestProducts = 4;
 
 /// Whether a copy has each element once.

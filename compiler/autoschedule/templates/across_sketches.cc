@@ -94,7 +94,8 @@ void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
   steps.vectorize(id, column);
   if (values.get("parallel", 0) != 0) {
     parallel_outer(graph, steps, id, outer);
-    // Few tiles side by side are few parts for many cores.
+    // Few tiles side by side are few parts for many cores: half of those that are many
+    // (parameters.cc), since blocks of rows are as many parts of each.
     constexpr int64_t kFewTiles = 32;
     const int64_t tiles =
         constant_extent(graph, last).value_or(kFewTiles) / values.get("lanes", lanes);

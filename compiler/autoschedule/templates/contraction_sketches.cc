@@ -21,7 +21,8 @@ namespace {
 constexpr int64_t kDotRows = 4;
 constexpr int64_t kFarDotColumns = 3;
 constexpr int64_t kManyRegisters = 32;
-// With more sums than registers they would be added up lane by lane, in another order.
+// Of all registers that any CPU has: with more sums they would be added up lane by lane, in another
+// order.
 constexpr int64_t kMostDots = 32;
 // With fewer rows, vectors along the reduction do better than columns transposed into panels.
 constexpr int64_t kRowsToTranspose = 32;
@@ -30,7 +31,7 @@ constexpr int64_t kRowsToTranspose = 32;
 constexpr int64_t kAnyRows = 8;
 constexpr int64_t kAnyVectors = 2;
 constexpr int64_t kOtherRegisters = 4;
-// Rows of a tile, of which those of one vector may have as many.
+// Rows of a tile: with one vector each, as many as half of the most registers.
 constexpr int64_t kMostRows = 16;
 
 /// Whether the column factor can be copied for the tiles alone.

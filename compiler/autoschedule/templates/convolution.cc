@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "compiler/analysis/prove.h"
+#include "compiler/autoschedule/templates/transfers.h"
 #include "compiler/ir/build.h"
 #include "runtime/core/cpu_name.h"
 
@@ -30,7 +31,7 @@ constexpr int64_t kReaders = 4;
 constexpr int64_t kBlocksOfL2 = 4;
 // Three for each of a few cores: nobody waits long for the last one.
 constexpr int64_t kTasks = 3 * kFewCores;
-constexpr double kLineBytes = 64;
+constexpr double kLineBytes = Transfers::kLineBytes;
 
 }  // namespace
 

@@ -22,7 +22,9 @@ namespace {
 
 using language::TensorId;
 
-// Making an element of the copy takes about as long as so many steps of a sum in tiles.
+// Making an element of the copy takes about as long as so many steps of a sum in tiles: 1 to 2
+// cycles
+// (`copied_row_cycles`), in which a core has begun 2 to 4 vectors of 8 or 16 multiply-adds.
 constexpr double kCopySteps = 16;
 
 /// The tensors that the factors of a sum of products are padded reads of.

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/templates/tile_cost.h"
+#include "runtime/core/cpu_name.h"
+
 namespace kiln::autoschedule {
 namespace {
 
-// Of a shared loop: enough that eight parts for each of some cores are even.
-constexpr int64_t kManyIterations = 64;
+// Of a shared loop: with as many a core of a plan for few nobody waits for the last one.
+constexpr int64_t kManyIterations = kManyTasks * kFewCores;
 
 }  // namespace
 

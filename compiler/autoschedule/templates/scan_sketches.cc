@@ -14,10 +14,12 @@
 namespace kiln::autoschedule {
 namespace {
 
-// Four registers of 64 bytes, whose chains of additions overlap.
+// Four registers of 64 bytes or eight of 32, whose chains of additions overlap, and which are
+// stored meanwhile. With half, running sums down 2000 x 64 take 23 us on a Zen 3 instead of 14.
 constexpr int64_t kScanColumnBytes = 256;
-// Rows whose running sums are computed side by side, so that one need not wait for the other. A row
-// may be a power of two bytes long: more of such rows would be conflict misses of L1.
+// Rows whose running sums are computed side by side, as many as an addition takes cycles, so that
+// one need not wait for the other. A row may be a power of two bytes long: more of such rows would
+// be conflict misses of L1.
 constexpr int64_t kScanRows = 4;
 /// Whether one step of a stage inside a scan is worth several cores: they are woken at each.
 bool is_worth_waking(const Chooser& chooser, StageId stage) {

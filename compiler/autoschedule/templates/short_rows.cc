@@ -12,7 +12,8 @@ namespace kiln::autoschedule {
 namespace {
 
 constexpr int64_t kElementBytes = 4;
-// Vectors of rows; with fewer the last one, which may be nearly empty, is too much of the work.
+// Vectors of rows, so that the last one, which may be nearly empty, is a quarter of the work at
+// most.
 constexpr int64_t kFewestGroups = 4;
 
 /// The loops of a stage inside of a row: those over its elements, then those of a reduction.

@@ -10,13 +10,15 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/autoschedule/templates/transfers.h"
 #include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
 namespace {
 
 // What a vector was on Sapphire Rapids: cycles of transfers are for a line of the cache.
-constexpr double kLineBytes = 64;
+constexpr double kLineBytes = Transfers::kLineBytes;
+// With as many, and as few rows as then have registers, loads are no bottleneck any more.
 constexpr int64_t kMostVectors = 4;
 
 // A block of rows of the row factor takes half of L2 while all panels pass.
@@ -28,7 +30,8 @@ constexpr double kRowOfLine = 0.6;
 // alone.
 int64_t near_panel(const ContractionSize& size) { return size.l1_elements * 3 / 4; }
 int64_t near_elements(const ContractionSize& size) { return size.l1_elements / 2; }
-// Steps that are worth to load and store the sums.
+// Steps that are worth to load and store the sums: a sum comes and goes in 2 cycles
+// (`element_cycles`) and takes a half for each step, so that this is less than a tenth.
 constexpr int64_t kLeastDepth = 48;
 
 double loads_of_step(const ContractionSize& size, int64_t rows, double vectors) {
