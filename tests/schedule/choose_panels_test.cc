@@ -433,5 +433,17 @@ TEST(ChoosePanels, LeavesAMatrixTimesItselfAlone) {
   EXPECT_FALSE(has(chosen, "cache_read"));
 }
 
+/// Adding up lanes at the end is most of a short sum; long columns are read where they lie.
+TEST(ChoosePanels, TransposesColumnsOfShortSumsForFewRows) {
+  const auto steps = [](int length) {
+    return steps_of(fmt::format("kernel k(A: float32[16, {0}], B: float32[{0}, {0}]) -> (C: "
+                                "float32[16, {0}]) {{ C[i, j] = sum[k < {0}](A[i, k] * B[j, k]) }}",
+                                length),
+                    "znver3");
+  };
+  EXPECT_TRUE(has(steps(64), "cache_read(B")) << steps(64);
+  EXPECT_FALSE(has(steps(256), "cache_read(B")) << steps(256);
+}
+
 }  // namespace
 }  // namespace kiln::testing
