@@ -13,6 +13,9 @@
 namespace kiln::autoschedule {
 namespace {
 
+// Rows that cores share: with as many a core of a plan for few nobody waits for the last one.
+constexpr int64_t kFewRows = kManyTasks * kFewCores;
+
 /// Whether steps can name an axis of the graph.
 bool has_id(const std::vector<uint32_t>& named, uint32_t position) {
   return std::find(named.begin(), named.end(), position) != named.end();
@@ -56,8 +59,12 @@ int64_t iterations_of(const StageGraph& graph, const std::vector<AxisId>& loops,
 }
 
 /// Elements of a part of a row that take half as long as waking a core: nobody waits longer than
-/// that for the last part. Nothing where nobody knows what an element takes.
+/// that for the last part. Nothing where rows are enough, or nobody knows what an element takes.
 std::optional<int64_t> elements_of_part(const Chooser& chooser, StageId id) {
+  std::vector<AxisId> rows = columns_of(chooser.graph[id]);
+  rows.pop_back();
+  const int64_t count = iterations_of(chooser.graph, rows, kFewRows);
+  if (count == 1 || count == kFewRows) return std::nullopt;
   const std::optional<double> cycles = stage_cycles(chooser, id);
   const std::optional<int64_t> elements = constant_work(chooser.graph, id);
   if (!cycles || *cycles <= 0 || !elements) return std::nullopt;
@@ -71,8 +78,6 @@ std::optional<int64_t> elements_of_part(const Chooser& chooser, StageId id) {
 std::vector<AxisId> shared_loops(const StageGraph& graph, StageId id, std::vector<AxisId> rows,
                                  AxisId tiles, int64_t elements_of_tile,
                                  std::optional<int64_t> elements_of_part, StepWriter& steps) {
-  // With as many a core of a plan for few cores nobody waits for the last one.
-  constexpr int64_t kFewRows = kManyTasks * kFewCores;
   const int64_t count = iterations_of(graph, rows, kFewRows);
   const int64_t length = constant_extent(graph, columns_of(graph[id]).back()).value_or(0);
   if (count == 1) {
