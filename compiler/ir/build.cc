@@ -113,6 +113,19 @@ Expr limit_of(DType type, bool smallest) {
   return IntImm::make({type, 1}, smallest ? low : -(low + 1));
 }
 
+/// Those with an infix, and division, min and max.
+bool is_binary(Operator op) {
+  switch (op) {
+    case Operator::FloorDiv:
+    case Operator::FloorMod:
+    case Operator::TruncDiv:
+    case Operator::TruncMod:
+    case Operator::Min:
+    case Operator::Max: return true;
+    default: return !language::row_of(op).infix.empty();
+  }
+}
+
 }  // namespace
 
 Expr index(int64_t value) { return IntImm::make(kIndexType, value); }
@@ -121,6 +134,11 @@ Expr constant(Type type, double value) {
   KILN_CHECK(type.lanes == 1);
   if (is_float(type.element)) return FloatImm::make(type, value);
   return IntImm::make(type, static_cast<int64_t>(value));
+}
+
+Expr operation(Operator op, std::vector<Expr> operands) {
+  if (is_binary(op)) return Binary::make(op, std::move(operands[0]), std::move(operands[1]));
+  return Call::make(op, std::move(operands));
 }
 
 Expr boolean(bool value) { return IntImm::make(kBoolType, value ? 1 : 0); }

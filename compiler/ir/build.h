@@ -12,6 +12,9 @@ Expr index(int64_t value);
 Expr constant(Type type, double value);  // of any type
 Expr boolean(bool value);
 
+/// An operator of the table, of as many operands as it has: a Binary, where it is one, or a Call.
+Expr operation(Operator op, std::vector<Expr> operands);
+
 Expr operator+(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a, const Expr& b);
 Expr operator*(const Expr& a, const Expr& b);

@@ -267,21 +267,7 @@ class ExpressionBuilder {
     } catch (const Error& error) {
       fail_syntax(syntax.at, error.message());
     }
-    if (is_binary(op)) return Binary::make(op, args[0], args[1]);
-    return Call::make(op, std::move(args));
-  }
-
-  /// Which operators are Binary nodes: those with an infix, and division, min and max.
-  static bool is_binary(Operator op) {
-    switch (op) {
-      case Operator::FloorDiv:
-      case Operator::FloorMod:
-      case Operator::TruncDiv:
-      case Operator::TruncMod:
-      case Operator::Min:
-      case Operator::Max: return true;
-      default: return !language::row_of(op).infix.empty();
-    }
+    return ir::operation(op, std::move(args));
   }
 
   const NameScope& names_;

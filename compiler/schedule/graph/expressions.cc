@@ -15,13 +15,6 @@ namespace {
 using language::Operator;
 
 /// The operators that are Binary nodes; the others are calls.
-bool is_binary(Operator op) {
-  return (op >= Operator::Add && op <= Operator::Max && op != Operator::Negative) ||
-         (op >= Operator::Equal && op <= Operator::Or) ||
-         (op >= Operator::BitAnd && op <= Operator::BitXor) || op == Operator::ShiftLeft ||
-         op == Operator::ShiftRight;
-}
-
 /// The variables of parameters and the reducers that use them, each made once.
 class Reducers {
  public:
@@ -80,10 +73,7 @@ struct Converter {
   ir::Expr operator()(const language::VariableUse& node) const { return sizes[node.variable]; }
   ir::Expr operator()(const language::AxisUse& node) const { return axes[node.axis]; }
   ir::Expr operator()(const language::Operation& node) const {
-    if (is_binary(node.op)) {
-      return ir::Binary::make(node.op, done[node.operands[0]], done[node.operands[1]]);
-    }
-    return ir::Call::make(node.op, all(node.operands));
+    return ir::operation(node.op, all(node.operands));
   }
   ir::Expr operator()(const language::CastTo& node) const {
     return ir::Cast::make(type, done[node.operand]);
