@@ -120,8 +120,7 @@ class Reader : public Visitor {
   using Visitor::visit;
 
   void visit(const For& loop) override {
-    const double extent =
-        static_cast<double>(std::max<int64_t>(numbers_(loop.extent).value_or(1), 0));
+    const double extent = iterations_of(loop.extent);
     if (extent == 0) return;
     Nest nest;
     if (multiply_matrices(loop, nest)) {
@@ -150,6 +149,25 @@ class Reader : public Visitor {
     loaded_ = std::move(outer_loaded);
     conditions_ = std::move(outer_conditions);
     at_->inner.push_back(std::move(nest));
+  }
+
+  /// Where threads have different ones, as those of causal attentions, on the average of some.
+  double iterations_of(const Expr& extent) {
+    constexpr double kMostLookedAt = 64;
+    const auto number = [&] {
+      return static_cast<double>(std::max<int64_t>(numbers_(extent).value_or(1), 0));
+    };
+    const auto uses = [&](const LoopAround& loop) { return uses_var(extent, loop.var); };
+    const auto around = std::ranges::find_if(loops_, uses);
+    if (around == loops_.end() || !around->is_of_threads) return number();
+    const double looked_at = std::min(around->extent, kMostLookedAt);
+    double sum = 0;
+    for (double i = 0; i < looked_at; ++i) {
+      numbers_.set(around->var, static_cast<int64_t>((i + 0.5) * around->extent / looked_at));
+      sum += number();
+    }
+    numbers_.set(around->var, 0);
+    return sum / looked_at;
   }
 
   /// What a thread has of its own, while it has it.

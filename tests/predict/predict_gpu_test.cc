@@ -34,6 +34,22 @@ TEST(PredictGpu, CountsMultiplyAddsOfTheBusiestMultiprocessor) {
   EXPECT_EQ(term_of_gpu(prediction, "multiply-adds"), 8 * 1000);
 }
 
+/// Of blocks 0 to 1055 the first adds up nothing, the last nearly all.
+TEST(PredictGpu, LoopsThatBlocksEndElsewhereCountOnTheAverage) {
+  const auto multiply_adds = [](const char* count) {
+    const std::string body = std::string(R"(
+      for b in 0..1056 bind(blockIdx.x) { for t in 0..128 bind(threadIdx.x) {
+        allocate s: float32[1] scope(local) {
+          for k in 0..)") + count +
+                             R"( { s[0] = s[0] + A[0]*A[0] }
+          C[b*128 + t] = s[0] } } })";
+    return term_of_gpu(predicted_on_gpu("A: float32[1], C: float32[135168]", body.c_str()),
+                       "multiply-adds");
+  };
+  EXPECT_NEAR(multiply_adds("b") / multiply_adds("1056"), 0.5, 0.01);
+  EXPECT_NEAR(multiply_adds("max(b - 528, 0)") / multiply_adds("1056"), 0.125, 0.01);
+}
+
 TEST(PredictGpu, WhatIsReadApartTakesWholeSectors) {
   const Prediction dense = predicted_on_gpu("A: float32[33554432], C: float32[33554432]", R"(
     for b in 0..131072 bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {
