@@ -102,7 +102,8 @@ __device__ inline unsigned kiln_bits_of_float(float value) {
 )"},
     // Rounded by integer arithmetic on the bits of a float: adding half of the last place carries
     // into the exponent. A double is rounded to odd first, so that rounding twice is as rounding
-    // once (Boldo and Melquiond, 2008). Of a float16 the hardware does both.
+    // once (Boldo and Melquiond, 2008). Of a float16 the hardware does both, and since sm_80 the
+    // rounding to bfloat16.
     Function{
         "kiln_small_float",
         R"(template <typename Bits, int kMantissa, int kBias, unsigned kOverflow, unsigned kNan>
@@ -113,6 +114,13 @@ struct kiln_small_float {
     if (kMantissa == 10) {
       unsigned short half;
       asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+      return {Bits(half)};
+    }
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (kMantissa == 7) {
+      unsigned short half;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half) : "f"(value));
       return {Bits(half)};
     }
 #endif

@@ -27,6 +27,13 @@ struct kiln_small_float {
       return {Bits(half)};
     }
 #endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (kMantissa == 7) {
+      unsigned short half;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half) : "f"(value));
+      return {Bits(half)};
+    }
+#endif
     const unsigned magnitude = kiln_bits_of_float(value) & 0x7fffffffu;
     const unsigned sign = (kiln_bits_of_float(value) >> 31) << (8 * sizeof(Bits) - 1);
     if (magnitude > 0x7f800000u) return {Bits(sign | kNan)};
