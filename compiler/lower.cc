@@ -6,7 +6,9 @@
 #include "compiler/code_limits.h"
 #include "compiler/ir/print.h"
 #include "compiler/schedule/build_loops.h"
+#include "compiler/tile/thread_attention.h"
 #include "runtime/core/error.h"
+#include "runtime/core/gpu_name.h"
 
 namespace kiln {
 namespace passes {
@@ -106,10 +108,19 @@ constexpr std::string_view kPlain = "simplify:1";
 
 PassTable passes_of(TargetKind target) { return PassTable(kFirst, kPasses, target); }
 
+/// An attention in blocks of threads has loops of its own, whatever else its steps say.
+ir::Kernel first_loops(const language::Kernel& definition, const language::Schedule& schedule,
+                       const PassContext& context) {
+  if (context.target.traits().has_threads && tile::thread_block_of(schedule))
+    return tile::threaded_attention(definition, schedule, without_figures(context.target.arch),
+                                    context.options.strict);
+  return build_loops(definition, schedule, context.target, context.options);
+}
+
 ir::Kernel build(const language::Kernel& definition, const language::Schedule& schedule,
                  const PassContext& context, LoweringObserver& observer) {
   // What it refuses names a stage or a step; that it is a pass says no more to the user.
-  ir::Kernel kernel = build_loops(definition, schedule, context.target, context.options);
+  ir::Kernel kernel = first_loops(definition, schedule, context);
   finish_pass(kFirst, kernel, context, observer);
   return kernel;
 }

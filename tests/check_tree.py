@@ -32,7 +32,7 @@ COMPILER = {
     "ir": ["language/"],
     "analysis": ["ir/", "language/"],
     "schedule": ["analysis/", "ir/", "language/", "target.h"],
-    "autoschedule": ["schedule/", "analysis/", "ir/", "language/", "target.h"],
+    "autoschedule": ["schedule/", "tile/", "analysis/", "ir/", "language/", "target.h"],
     "passes": ["analysis/", "ir/", "language/", "target.h"],
     "codegen": ["analysis/", "ir/", "language/"],
     "predict": ["analysis/", "autoschedule/", "ir/", "language/", "tile/"],

@@ -6,18 +6,17 @@
 
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/language/check/linear.h"
-#include "compiler/tile/attention.h"
+#include "compiler/tile/thread_attention.h"
 #include "runtime/core/error.h"
 #include "runtime/core/gpu_name.h"
 
 namespace kiln::predict {
 namespace {
 
-bool is_done_on_tiles(const language::Kernel& kernel, std::string_view arch) {
-  if (!tile::is_attention(kernel)) return false;
+bool stores_no_scores(const language::Kernel& kernel, std::string_view arch) {
   try {
-    const tile::AttentionShape shape = tile::attention_shapes(kernel, without_figures(arch))[0];
-    return tile::unaligned_rows(tile::attention(kernel, shape)).empty();
+    tile::threaded_work(kernel, without_figures(arch));
+    return true;
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
     return false;
@@ -43,7 +42,7 @@ double moved_between_stages(const language::Definition& definition) {
 }  // namespace
 
 double saved_by_attention(const language::Kernel& kernel, std::string_view arch) {
-  if (!is_done_on_tiles(kernel, arch)) return 0;
+  if (!stores_no_scores(kernel, arch)) return 0;
   const autoschedule::GpuMachine machine = autoschedule::gpu_machine(arch);
   return moved_between_stages(kernel.definition) /
          (machine.memory_bytes * static_cast<double>(machine.multiprocessors)) /

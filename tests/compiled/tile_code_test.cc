@@ -289,15 +289,15 @@ TEST_F(AssembledTileCode, OfAnAttentionIsForEveryProcessorWithTensorCores) {
   }
 }
 
-/// Whose products are done by lanes.
+/// Whose products are done by lanes, where that is predicted to take less time than its CUDA C.
 TEST_F(AssembledTileCode, OfAnAttentionInFloat32StoresNoScoresEither) {
   const codegen::Tileiras tileiras;
   for (const char* width : {"64", "128"}) {
-    for (const char* arch : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
+    for (const char* arch : {"sm_80", "sm_120"}) {
       SCOPED_TRACE(fmt::format("{} {}", arch, width));
       const Made made =
           made_of(attention("float32", "4096", width), &tileiras, {.untouched = true}, arch);
-      EXPECT_EQ(made.report["generator"]["name"], "Tile IR") << made.report["generator"];
+      ASSERT_EQ(made.report["generator"]["name"], "Tile IR") << made.report["generator"];
       EXPECT_LE(made.report["kernels"][0]["spill_bytes"], 32);
       EXPECT_EQ(made.report["kernels"][0]["main_loop"]["kind"], "FFMA");
     }

@@ -466,7 +466,7 @@ def test_attention_of_any_length_stores_no_scores(daemon, options, arch):
 
 
 # Lanes multiply: of the 1024 products that a thread has of 64 queries and 32 keys of 64 numbers, each takes less than 1.6 instructions.
-@pytest.mark.parametrize(("arch", "share", "copies"), [("sm_80", 0.72, "LDGSTS"), ("sm_90", 0.68, "SYNCS"), ("sm_100", 0.6, "SYNCS")])
+@pytest.mark.parametrize(("arch", "share", "copies"), [("sm_80", 0.72, "LDGSTS"), ("sm_89", 0.72, "LDGSTS")])
 def test_attention_of_float32_is_multiplied_by_lanes(daemon, arch, share, copies):
     kernel = _compiled(daemon, _attention(4096, 4096, 64, dtype="float32"), arch=arch)
     row = _tiles_of_attention(kernel)
@@ -499,9 +499,8 @@ def test_an_attention_in_a_program_keeps_its_form(daemon, dtype, arch, kernels):
     assert not any("reshape" in node for node in attention["nodes"]), attention
 
 
-# CUDA C has all scores in memory, which are more than 4 GiB here: ptxas (13.0) once fell at such places on sm_120.
+# In their order all scores are in memory, which are more than 4 GiB here: ptxas (13.0) once fell at such places on sm_120.
 def test_attention_of_float32_and_long_rows_compiles_everywhere(daemon):
     for dtype, arch in [("float32", "sm_90"), ("float16", "sm_120")]:
-        kernel = _compiled(daemon, _attention(4096, 4096, 64, dtype=dtype), arch=arch)
-        launches = [row["name"] for row in kernel.report()["kernels"] if row["name"] != "kiln_tile_0"]
-        assert len(launches) >= 3, launches
+        kernel = _compiled(daemon, _attention(4096, 4096, 64, dtype=dtype), arch=arch, strict=True)
+        assert len(kernel.report()["kernels"]) >= 3, kernel.report()

@@ -302,13 +302,15 @@ TEST(Schedule, KnowsIntrinsics) {
 }
 
 TEST(Schedule, KnowsPragmas) {
-  expect_refused(Steps().add("pragma", "B", {axis("j")}).tag("auto_unroll_max_steps"),
-                 "unknown pragma auto_unroll_max_steps; did you mean auto_unroll_max_step; known: "
-                 "auto_unroll_max_step, unroll_explicit, scan_in_parts, tile_rows, tile_columns, "
-                 "tile_steps, tile_warps, parallel_launch_point, parallel_barrier_when_finish, "
-                 "parallel_stride_pattern, loop_partition_hint, "
-                 "debug_skip_region, import_c, import_llvm, tensor_core",
-                 "at step 1: pragma(j, auto_unroll_max_steps)");
+  expect_refused(
+      Steps().add("pragma", "B", {axis("j")}).tag("auto_unroll_max_steps"),
+      "unknown pragma auto_unroll_max_steps; did you mean auto_unroll_max_step; known: "
+      "auto_unroll_max_step, unroll_explicit, scan_in_parts, tile_rows, tile_columns, "
+      "tile_steps, tile_warps, attention_queries, attention_keys, parallel_launch_point, "
+      "parallel_barrier_when_finish, "
+      "parallel_stride_pattern, loop_partition_hint, "
+      "debug_skip_region, import_c, import_llvm, tensor_core",
+      "at step 1: pragma(j, auto_unroll_max_steps)");
   expect_refused(Steps().add("pragma", "B", {axis("j")}).tag("debug_skip_region"),
                  "pragma debug_skip_region is not taken: it would leave out a part of what the "
                  "kernel computes",

@@ -133,6 +133,8 @@ PRAGMAS = [
     ('tile_columns', 'acts', 256, 'likewise, so many columns of sums, or keys at once; a power of two'),
     ('tile_steps', 'acts', 512, "likewise, so many steps of a product's sums at once; a power of two"),
     ('tile_warps', 'acts', 16, 'likewise, so many warps, a power of two; 0: what is thought best'),
+    ('attention_queries', 'acts', 256, 'of an attention for a GPU: its CUDA C stores no score, and a block of it has so many queries; a power of two, 16 at least'),
+    ('attention_keys', 'acts', 256, 'likewise, so many keys at once; a power of two, 16 at least'),
     ('parallel_launch_point', 'idle', -1, 'each parallel loop starts the cores once, wherever it stands'),
     ('parallel_barrier_when_finish', 'idle', -1, 'a parallel loop ends when all of its iterations have'),
     ('parallel_stride_pattern', 'idle', -1, 'which core runs which iteration is up to the runtime'),

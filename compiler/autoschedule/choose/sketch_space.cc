@@ -6,6 +6,7 @@
 
 #include "compiler/autoschedule/choose/core_space.h"
 #include "compiler/autoschedule/choose/thread_space.h"
+#include "compiler/autoschedule/templates/attention_threads.h"
 #include "compiler/schedule/graph/reads.h"
 
 namespace kiln {
@@ -56,6 +57,8 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
                                       autoschedule::machine_of(target.arch), target.arch};
   stages_ = has_threads ? autoschedule::thread_space(chooser, touched)
                         : autoschedule::core_space(chooser, touched);
+  if (has_threads && given.steps.empty() && !options.strict)
+    stages_ = autoschedule::with_threaded_attention(std::move(stages_), kernel, target.arch);
   if (stages_.empty()) return;
   autoschedule::StageSketches& last = stages_.back();
   for (const TileBlock& block : tiles)

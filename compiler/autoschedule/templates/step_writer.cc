@@ -109,20 +109,23 @@ void StepWriter::bind(StageId stage, AxisId axis, std::string_view thread) {
   bind.tag = thread;
   add(std::move(bind));
 }
+void StepWriter::add_pragma(StageId stage, language::PragmaKind kind, int64_t value) {
+  Step pragma = step(StepKind::Pragma, stage, {});
+  pragma.axes = {state_.stage(id_of_stage(stage)).loops.leaves.at(0)};
+  pragma.tag = language::row_of(kind).spelling;
+  pragma.value = value;
+  add(std::move(pragma));
+}
 void StepWriter::tile_block(StageId stage, const TileBlock& block) {
-  const language::StageId id = id_of_stage(stage);
-  const auto add_pragma = [&](language::PragmaKind kind, std::optional<int64_t> value) {
-    if (!value) return;
-    Step pragma = step(StepKind::Pragma, stage, {});
-    pragma.axes = {state_.stage(id).loops.leaves.at(0)};
-    pragma.tag = language::row_of(kind).spelling;
-    pragma.value = *value;
-    add(std::move(pragma));
-  };
-  add_pragma(language::PragmaKind::TileRows, block.rows);
-  add_pragma(language::PragmaKind::TileColumns, block.columns);
-  add_pragma(language::PragmaKind::TileSteps, block.steps);
-  add_pragma(language::PragmaKind::TileWarps, block.warps);
+  using language::PragmaKind;
+  if (block.rows) add_pragma(stage, PragmaKind::TileRows, *block.rows);
+  if (block.columns) add_pragma(stage, PragmaKind::TileColumns, *block.columns);
+  if (block.steps) add_pragma(stage, PragmaKind::TileSteps, *block.steps);
+  if (block.warps) add_pragma(stage, PragmaKind::TileWarps, *block.warps);
+}
+void StepWriter::thread_block(StageId stage, int64_t queries, int64_t keys) {
+  add_pragma(stage, language::PragmaKind::AttentionQueries, queries);
+  add_pragma(stage, language::PragmaKind::AttentionKeys, keys);
 }
 
 void StepWriter::pragma(StageId stage, AxisId axis, std::string_view name, int64_t value) {

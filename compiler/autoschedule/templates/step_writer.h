@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/language/tables/hints.h"
 #include "compiler/language/tables/step.h"
 #include "compiler/schedule/graph/stage_graph.h"
 #include "compiler/target.h"
@@ -35,6 +36,8 @@ class StepWriter {
   void pragma(StageId stage, AxisId axis, std::string_view name, int64_t value);
   /// What a block of code made of tiles has, as pragmas of the stage's outermost loop.
   void tile_block(StageId stage, const TileBlock& block);
+  /// What a block of threads has of an attention, likewise.
+  void thread_block(StageId stage, int64_t queries, int64_t keys);
   /// Neighbours along the axis begin at multiples of so many elements, and `offset` more for each.
   void storage_align(StageId stage, AxisId axis, int64_t factor, int64_t offset = 0);
   void storage_swizzle(StageId stage, int64_t every);
@@ -68,6 +71,8 @@ class StepWriter {
   language::Schedule schedule() && { return std::move(schedule_); }
 
  private:
+  /// A pragma of the stage's outermost loop.
+  void add_pragma(StageId stage, language::PragmaKind kind, int64_t value);
   /// A step about the stage and these axes of it, or of another one.
   language::Step step(language::StepKind kind, StageId stage,
                       const std::vector<AxisId>& axes) const;

@@ -138,6 +138,13 @@ class CheckHint {
     if (is_of_tiles(*kind) && !may_be_any && !std::has_single_bit(uint64_t(step_.value))) {
       refuse("PRAGMA", "pragma {} takes a power of two, but got {}", pragma.spelling, step_.value);
     }
+    constexpr int64_t kFewest = 16;  // what a product of tiles has on each side
+    const bool is_of_attention =
+        *kind == PragmaKind::AttentionQueries || *kind == PragmaKind::AttentionKeys;
+    if (is_of_attention && step_.value < kFewest) {
+      refuse("PRAGMA", "pragma {} takes {} or more, but got {}", pragma.spelling, kFewest,
+             step_.value);
+    }
   }
 
   void check_scan_in_parts() const {

@@ -36,7 +36,7 @@ std::optional<PragmaKind> find_pragma(std::string_view spelling) {
 }
 
 bool is_of_tiles(PragmaKind kind) {
-  return kind >= PragmaKind::TileRows && kind <= PragmaKind::TileWarps;
+  return kind >= PragmaKind::TileRows && kind <= PragmaKind::AttentionKeys;
 }
 
 bool is_of_tiles(const Step& step) {

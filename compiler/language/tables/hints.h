@@ -30,7 +30,7 @@ struct PragmaRow {
 std::span<const PragmaRow> pragma_table();
 const PragmaRow& row_of(PragmaKind kind);
 std::optional<PragmaKind> find_pragma(std::string_view spelling);
-/// Whether it is about the blocks of code made of tiles, in powers of two.
+/// Whether it is about the blocks of what is made of tiles, code or loops, in powers of two.
 bool is_of_tiles(PragmaKind kind);
 /// Such a step says nothing of loops: whatever becomes of its axis, it holds.
 bool is_of_tiles(const Step& step);

@@ -153,14 +153,19 @@ steps(
 steps(
     "pragma_without_a_name", "PRAGMA", TWO_STAGES, ["pragma(C.i)  # <-"],
     "pragma(i) names no pragma; known: auto_unroll_max_step, unroll_explicit, scan_in_parts, tile_rows, tile_columns, tile_steps, "
-    "tile_warps, parallel_launch_point, parallel_barrier_when_finish, parallel_stride_pattern, loop_partition_hint, debug_skip_region, "
-    "import_c, import_llvm, tensor_core",
+    "tile_warps, attention_queries, attention_keys, parallel_launch_point, parallel_barrier_when_finish, parallel_stride_pattern, "
+    "loop_partition_hint, debug_skip_region, import_c, import_llvm, tensor_core",
     "pragma(C.i, auto_unroll_max_step, value=16)",
 )  # fmt: skip
 steps(
     "pragma_of_tiles_of_any_size", "PRAGMA", TWO_STAGES, ["pragma(C.i, tile_rows, value=12)  # <-"],
     "pragma tile_rows takes a power of two, but got 12",
     "pragma(C.i, tile_rows, value=16)",
+)  # fmt: skip
+steps(
+    "pragma_of_an_attention_of_few_queries", "PRAGMA", TWO_STAGES, ["pragma(C.i, attention_queries, value=8)  # <-"],
+    "pragma attention_queries takes 16 or more, but got 8",
+    "pragma(C.i, attention_queries, value=16)",
 )  # fmt: skip
 steps(
     "cache_write_of_a_scan", "CACHE_WRITE", SCAN, ["cache_write(S, local)  # <-"],

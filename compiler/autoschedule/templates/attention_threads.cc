@@ -1,0 +1,182 @@
+// An attention as one launch that stores no score (tile/thread_attention.h), or as launches that
+// do, by what each takes.
+//
+//   32 heads of 2048 queries and keys of 64 numbers, float32, on an H100
+//     ->  128 queries and 64 keys a block: 512 blocks, each of which multiplies for 0.86 ms
+//
+// A block reads all keys and values that its queries see: more queries share them, and fewer make
+// more blocks. Without tensor cores a thread multiplies rows by columns that it has loaded from
+// shared memory, of which 128 bits take a warp four cycles.
+#include "compiler/autoschedule/templates/attention_threads.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/tile_cost.h"
+#include "compiler/ir/gpu_arch.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/language/tables/hints.h"
+#include "compiler/tile/thread_attention.h"
+#include "runtime/core/error.h"
+#include "runtime/core/gpu_name.h"
+
+namespace kiln::autoschedule {
+namespace {
+
+using tile::ThreadBlock;
+using tile::ThreadedWork;
+
+constexpr ThreadBlock kBlocks[] = {{128, 64}, {128, 32}, {64, 64}, {64, 32},
+                                   {32, 32},  {32, 16},  {16, 16}};
+// Registers of a thread that hold what a block of this many numbers a thread adds up, with what is
+// computed from them: as cubins of blocks with more have it, these spill.
+constexpr int64_t kMostSums = 192;
+// Instructions for each score beside its products, of which one is an exponential (docs/gpu.md).
+constexpr double kScoreInstructions = 10;
+constexpr double kFunctionLanes = 16;  // CUDA C++ programming guide, native arithmetic instructions
+// A block waits for what it copies, and at barriers, three times in a part of the keys.
+constexpr double kWaits = kLoadCycles + 200;
+// What products come to of what their units could do at best (docs/gpu.md), and launches that store
+// scores of what is counted of them here, as their loops are predicted: half as much again at
+// least.
+constexpr double kProductShare = 0.85;
+constexpr double kStoredMore = 1.5;
+// Scores and weights are written and read, each once.
+constexpr double kMovesOfScore = 4;
+constexpr double kStoredLaunches = 4;
+// Several queries that fill no tile of products read all keys and values each, of which L2 gives
+// them a quarter of what it could, likewise.
+constexpr double kFewQueries = 16;
+constexpr double kFewQueriesShare = 0.25;
+
+/// Cycles of one part of the keys of one block.
+struct PartCycles {
+  double products;
+  double shared;
+  double issue;
+};
+
+PartCycles cycles_of_part(const ThreadedWork& work, const ThreadBlock& block,
+                          const GpuMachine& machine) {
+  const auto queries = static_cast<double>(block.queries);
+  const auto keys = static_cast<double>(block.keys);
+  const auto numbers = static_cast<double>(work.depth + work.width);
+  const auto warps = static_cast<double>(warps_of(work, block));
+  const double products = queries * keys * numbers;
+  const double scores = queries * keys;
+  PartCycles cycles{};
+  const double others =
+      std::max(scores * kScoreInstructions / (ir::kWarp * kSchedulers), scores / kFunctionLanes);
+  if (work.has_matrices) {
+    cycles.products = products / (static_cast<double>(machine.matrix_lanes) * machine.warp_share);
+    // Each warp loads all keys and values; its own queries and weights once.
+    const double bytes = 2 * (warps * keys * numbers + keys * numbers +
+                              queries * static_cast<double>(work.depth) + 2 * scores);
+    cycles.shared = bytes / kSharedBytes;
+    cycles.issue = others + products / (16 * 8 * 16) / kSchedulers;
+    return cycles;
+  }
+  cycles.products = products / static_cast<double>(machine.float_lanes);
+  const double threads = warps * ir::kWarp;
+  const double rows = queries * 16 / threads;  // of a thread; 16 have a row
+  const double of_scores = static_cast<double>(work.depth) * (rows + keys / 16);
+  const double of_sums = keys * (rows + static_cast<double>(work.width) / 16);
+  cycles.shared = warps * (of_scores + of_sums) + 2 * (scores + keys * numbers) / ir::kWarp;
+  cycles.issue = others + products / static_cast<double>(ir::kWarp * kSchedulers);
+  return cycles;
+}
+
+/// Of a block that fits an architecture: cycles of the busiest multiprocessor.
+std::optional<double> cycles_of(const ThreadedWork& work, const ThreadBlock& block,
+                                const GpuMachine& machine, const ir::GpuArch& arch) {
+  const int64_t threads = warps_of(work, block) * ir::kWarp;
+  const int64_t sums = block.queries * (block.keys + work.width) / threads;
+  const int64_t bytes = tile::shared_bytes_of(work, block);
+  if (bytes > arch.shared_bytes_of_block || sums > kMostSums) return std::nullopt;
+  const auto at_once =
+      static_cast<double>(std::max<int64_t>(arch.shared_bytes / (bytes + arch.uncounted_bytes), 1));
+  const auto multiprocessors = static_cast<double>(machine.multiprocessors);
+  const double blocks = work.heads * std::ceil(work.queries / static_cast<double>(block.queries));
+  const double turns = std::ceil(blocks / multiprocessors);
+  const double parts = std::ceil(work.keys / static_cast<double>(block.keys)) * work.seen;
+  const PartCycles part = cycles_of_part(work, block, machine);
+  const double busy = std::max({part.products, part.shared, part.issue});
+  // Blocks at once wait together.
+  const double together = std::min(at_once, turns);
+  const double alone = together > 1 ? 0 : part.issue - std::min(part.issue, part.products);
+  return turns * parts * (busy + alone) + turns / together * parts * kWaits;
+}
+
+/// Of launches that store the scores, each as good as it can be.
+double cycles_stored(const ThreadedWork& work, const GpuMachine& machine) {
+  const double scores = work.heads * work.queries * work.keys;
+  const auto numbers = static_cast<double>(work.depth + work.width);
+  const double lanes = work.has_matrices
+                           ? static_cast<double>(machine.matrix_lanes) * machine.warp_share
+                           : static_cast<double>(machine.float_lanes);
+  const auto multiprocessors = static_cast<double>(machine.multiprocessors);
+  const double products = scores * numbers / (lanes * kProductShare) / multiprocessors;
+  const double element = work.has_matrices ? 2 : 4;
+  const double read = work.heads * (work.queries + work.keys) * numbers * element;
+  const bool stay = scores * element + read <= static_cast<double>(machine.l2_size);
+  double moved = (scores * kMovesOfScore * element + read) /
+                 ((stay ? machine.l2_bytes : machine.memory_bytes) * multiprocessors);
+  if (work.queries > 1 && work.queries <= kFewQueries)
+    moved += scores * numbers * element / (machine.l2_bytes * multiprocessors * kFewQueriesShare);
+  return kStoredMore * (products + moved) +
+         (kStoredLaunches - 1) * kLaunchSeconds * machine.gigahertz * 1e9;
+}
+
+Sketch threaded(StageId last, const ThreadBlock& block) {
+  return {.name = fmt::format("scores not stored, {} queries and {} keys a block", block.queries,
+                              block.keys),
+          .parameters = {},
+          .write = [last, block](StepWriter& steps, const Values&) {
+            steps.thread_block(last, block.queries, block.keys);
+          }};
+}
+
+/// All stages as they are preferred without it.
+Sketch stored(const std::vector<StageSketches>& stages) {
+  const auto kept = std::make_shared<std::vector<StageSketches>>(stages);
+  return {
+      .name = "scores stored", .parameters = {}, .write = [kept](StepWriter& steps, const Values&) {
+        for (const StageSketches& stage : *kept) {
+          const Sketch& sketch = stage.sketches[0];
+          const std::vector<int64_t> values = sketch.preferred();
+          sketch.write(steps, Values(sketch.parameters, values));
+        }
+      }};
+}
+
+}  // namespace
+
+std::vector<StageSketches> with_threaded_attention(std::vector<StageSketches> stages,
+                                                   const language::Kernel& kernel,
+                                                   std::string_view arch) {
+  if (stages.empty()) return stages;
+  ThreadedWork work;
+  try {
+    work = tile::threaded_work(kernel, without_figures(arch));
+  } catch (const Error& error) {
+    if (error.reason() != "TILE_FORM") throw;
+    return stages;
+  }
+  const GpuMachine machine = gpu_machine(arch);
+  const StageId last = stages.back().stage;
+  std::vector<std::pair<double, Sketch>> sketches;
+  for (const ThreadBlock& block : kBlocks) {
+    const auto cycles = cycles_of(work, block, machine, ir::gpu_arch(without_figures(arch)));
+    if (cycles) sketches.emplace_back(*cycles, threaded(last, block));
+  }
+  sketches.emplace_back(cycles_stored(work, machine), stored(stages));
+  return {{last, cheapest_first(std::move(sketches))}};
+}
+
+}  // namespace kiln::autoschedule

@@ -1,0 +1,151 @@
+// Factors in shared memory, as products want them.
+//
+// Lanes that multiply read neighbours along the side at once, of one step: memory[step, place].
+// What lies along the sum in its tensor is turned on the way, by threads whose places are side by
+// side, so that they store to different banks. Tensor cores read it as it lies, and turn it
+// themselves (ldmatrix).
+//
+// Rows of shared memory are 16 bytes longer than they have to be, so that a column of it is in
+// different banks.
+#include "compiler/tile/shared_factors.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/matrix_unit.h"
+#include "compiler/tile/form_error.h"
+
+namespace kiln::tile {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t kMovedBytes = 16;  // at once
+
+int64_t rounded_up(int64_t number, int64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
+/// The two dimensions of a view that have several elements of a tile.
+std::array<size_t, 2> long_dimensions(const View& view) {
+  std::vector<size_t> found;
+  for (size_t d = 0; d < view.tile.size(); ++d)
+    if (view.tile[d] > 1) found.push_back(d);
+  KILN_CHECK(found.size() == 2);  // a factor has sides of 16 at least
+  return {found[0], found[1]};
+}
+
+}  // namespace
+
+std::vector<Expr> SharedFactor::indices(const Expr& place, const Expr& step) const {
+  return is_sum_first ? std::vector{step, place} : std::vector{place, step};
+}
+
+BufferRef SharedFactors::memory_of(const std::string& name, const Shape& shape) {
+  const std::string key = fmt::format("{} {} {} {}", name, shape.type, shape.outer, shape.inner);
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  const int64_t pitch = shape.inner + kMovedBytes / size_of(shape.type);
+  const BufferRef memory = Buffer::make(name, shape.type, {index(shape.outer), index(shape.inner)},
+                                        Scope::Shared, {index(pitch), index(1)});
+  known_[key] = memory;
+  memory_.push_back(memory);
+  if (!shape.is_zero_at_ends) return memory;
+  first_.push_back(shared_out(shape.outer * shape.inner, [&](const Expr& number) {
+    return ir::Store::make(
+        memory, {floordiv(number, index(shape.inner)), floormod(number, index(shape.inner))},
+        constant({shape.type, 1}, 0));
+  }));
+  return memory;
+}
+
+Stmt SharedFactors::shared_out(int64_t count, const std::function<Stmt(const Expr&)>& body) const {
+  const int64_t threads = layout_.threads();
+  const int64_t turns = rounded_up(count, threads) / threads;
+  const VarRef turn = Var::make("turn");
+  const Expr number = Expr(turn) * threads + layout_.number();
+  Stmt inner = body(number);
+  if (count % threads != 0) inner = If::make(less(number, index(count)), std::move(inner));
+  return ir::For::make(turn, index(turns), LoopKind::Serial, std::move(inner));
+}
+
+SharedFactor SharedFactors::computed(DType type, int64_t rows, int64_t steps) {
+  const DType stored = type_of(type);
+  if (layout_.has_matrices())
+    return {memory_of("weights.shared", {stored, rows, steps, false}), false, steps};
+  return {memory_of("weights.shared", {stored, steps, rows, false}), true, steps};
+}
+
+SharedFactor SharedFactors::copied(const Load& load, size_t sum, std::vector<Stmt>& out) {
+  const View& view = program_.views[load.view];
+  const std::array<size_t, 2> dimensions = long_dimensions(view);
+  const DType given = places_.tensor_of(view)->type;
+  const DType stored = type_of(given);
+  const size_t last = view.order.size() - 1;
+  // What of the two lies side by side in the tensor; where none does, nothing moves at once.
+  const size_t dense = view.order[dimensions[0]] == last ? 0 : 1;
+  const bool is_dense = view.order[dimensions[dense]] == last;
+  const bool is_turned = !layout_.has_matrices() && dense == sum;
+  const bool is_sum_first = layout_.has_matrices() ? dense != sum : true;
+
+  std::array<int64_t, 2> counts;  // of the two, those that there are, and those that are read
+  std::array<int64_t, 2> reads;
+  for (size_t i = 0; i < 2; ++i) {
+    counts[i] = places_.count_of(view, dimensions[i]);
+    reads[i] = view.tile[dimensions[i]];
+  }
+  const int64_t steps = counts[sum];
+  reads[sum] = layout_.has_matrices() ? rounded_up(steps, kMatrixSteps) : steps;
+  const size_t first = is_sum_first ? sum : 1 - sum;
+  const BufferRef memory = memory_of(fmt::format("{}.shared", places_.tensor_of(view)->name),
+                                     {stored, reads[first], reads[1 - first], counts != reads});
+  const SharedFactor factor{memory, is_sum_first, steps};
+
+  const int64_t most = kMovedBytes / std::max(size_of(stored), size_of(given));
+  const int64_t lanes = is_dense && counts[dense] % most == 0 ? most : 1;
+  const int64_t groups = counts[dense] / lanes;  // along what is dense
+  const int64_t others = counts[1 - dense];
+  out.push_back(shared_out(groups * others, [&](const Expr& number) {
+    const Expr group =
+        is_turned ? floordiv(number, index(others)) : floormod(number, index(groups));
+    const Expr other =
+        is_turned ? floormod(number, index(others)) : floordiv(number, index(groups));
+    const auto at = [&](const Expr& lane) {
+      std::array<Expr, 2> place;
+      place[dense] = group * lanes + lane;
+      place[1 - dense] = other;
+      return place;
+    };
+    const auto loaded = [&](const Expr& lane) {
+      std::vector<Expr> place(view.tile.size(), index(0));
+      for (size_t i = 0; i < 2; ++i)
+        place[dimensions[i]] = at(lane)[i];
+      Expr value = ir::Load::make(places_.tensor_of(view), places_.inside(view, load.at, place));
+      return given == stored ? value : ir::Cast::make({stored, 1}, value);
+    };
+    const auto indices = [&](const Expr& lane) {
+      const std::array<Expr, 2> place = at(lane);
+      return factor.indices(place[1 - sum], place[sum]);
+    };
+    const VarRef lane = Var::make("lane");
+    if (lanes == 1) return ir::Store::make(memory, indices(index(0)), loaded(index(0)));
+    if (!is_turned)
+      return ir::For::make(lane, index(lanes), LoopKind::Vectorized,
+                           ir::Store::make(memory, indices(lane), loaded(lane)));
+    const BufferRef moved =
+        Buffer::make(memory->name + ".moved", stored, {index(lanes)}, Scope::Local);
+    const VarRef turned = Var::make("lane");
+    return Allocate::make(
+        moved, Block::make({ir::For::make(lane, index(lanes), LoopKind::Vectorized,
+                                          ir::Store::make(moved, {lane}, loaded(lane))),
+                            ir::For::make(turned, index(lanes), LoopKind::Unrolled,
+                                          ir::Store::make(memory, indices(turned),
+                                                          ir::Load::make(moved, {turned})))}));
+  }));
+  return factor;
+}
+
+}  // namespace kiln::tile

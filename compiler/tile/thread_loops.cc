@@ -1,0 +1,303 @@
+// Writes down what each thread of a block does of a program on tiles.
+//
+//   t3 = mma t1, t2, t0             each thread adds up its part of the sums, of factors in shared
+//   t4 = reduce max 1 t3            memory; reduces what it has of a row, and asks the threads of
+//   t5 = exp2 (t3 - broadcast t4)   the row for theirs; and has the same part of what is computed
+//
+// A tile that is read more than once is in registers, each thread's part in its own; any other is
+// an expression where it is read. Factors of a loop are copied where it begins, so that threads
+// wait for them together.
+#include "compiler/tile/thread_loops.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "compiler/ir/build.h"
+#include "compiler/tile/form_error.h"
+#include "compiler/tile/shared_factors.h"
+#include "compiler/tile/thread_elements.h"
+#include "compiler/tile/thread_products.h"
+
+namespace kiln::tile {
+namespace {
+
+using namespace ir;
+
+class ThreadLoops {
+ public:
+  ThreadLoops(const Program& program, int64_t warps, bool has_matrices)
+      : program_(program),
+        uses_(program),
+        places_(program),
+        layout_(warps, has_matrices),
+        factors_(program, places_, layout_),
+        elements_(program, uses_, places_) {}
+
+  ir::Kernel run() {
+    const VarRef block = Var::make("blockIdx.x");
+    Expr blocks = index(1);
+    Expr rest = block;
+    for (AxisId axis = program_.block_axes; axis-- > 0;) {
+      const Expr parts = places_.parts_of(axis);
+      places_.set_part(axis, axis == 0 ? rest : floormod(rest, parts));
+      rest = floordiv(rest, parts);
+      blocks = blocks * parts;
+    }
+    write_all(program_.body);
+    std::vector<Stmt> all = factors_.first();
+    all.insert(all.end(), out_.begin(), out_.end());
+    Stmt body = Block::make(std::move(all));
+    for (auto local = locals_.rbegin(); local != locals_.rend(); ++local)
+      body = Allocate::make(*local, std::move(body));
+    body = layout_.around(std::move(body));
+    for (const BufferRef& memory : factors_.memory())
+      body = Allocate::make(memory, std::move(body));
+
+    ir::Kernel kernel;
+    kernel.name = program_.name;
+    kernel.sizes = places_.sizes();
+    kernel.parameters = places_.tensors();
+    for (const Parameter& parameter : program_.parameters)
+      kernel.is_output.push_back(parameter.is_output);
+    kernel.body = ir::For::make(block, blocks, LoopKind::ThreadIndex, ThreadAxis::BlockX, body);
+    return kernel;
+  }
+
+ private:
+  const TileType& type_of(ValueId value) const { return program_.values[value]; }
+  Stmt for_each(const std::vector<int64_t>& shape,
+                const std::function<Stmt(const Indices&)>& body) const {
+    return for_each_element(layout_.shares_of(shape), body);
+  }
+
+  void write_all(const std::vector<Instruction>& body) {
+    for (const Instruction& each : body) {
+      if (const ValueUses::Factor* factor = uses_.factor_of(each))
+        copied_[factor->value] =
+            factors_.copied(std::get<tile::Load>(each.what), factor->sum, out_);
+    }
+    for (const Instruction& each : body)
+      std::visit([&](const auto& what) { write(what, each); }, each.what);
+  }
+  void add(Stmt stmt) { out_.push_back(std::move(stmt)); }
+
+  /// What is computed where it is read.
+  template <typename T>
+  void write(const T&, const Instruction& each) {
+    for (const ValueId result : each.results)
+      if (elements_.is_kept(result) && can_be_kept(each)) keep(result);
+  }
+  static bool can_be_kept(const Instruction& each) {
+    return std::holds_alternative<Apply>(each.what) ||
+           std::holds_alternative<tile::Cast>(each.what);
+  }
+
+  BufferRef add_registers(ValueId value) {
+    const TileType& type = type_of(value);
+    if (type.shape.size() != 2 || type.element == DType::Bool || type.element == DType::Int32)
+      refuse_form("threads keep rows and columns of floats alone");
+    const Shares shares = layout_.shares_of(type.shape);
+    std::vector<Expr> shape;
+    for (const Share& share : shares)
+      shape.push_back(index(share.outer));
+    for (const Share& share : shares)
+      shape.push_back(index(share.inner));
+    locals_.push_back(
+        Buffer::make(fmt::format("t{}", value), type.element, std::move(shape), Scope::Local));
+    return locals_.back();
+  }
+
+  void keep(ValueId value) {
+    if (elements_.are_in_registers(value)) return;
+    const BufferRef registers = add_registers(value);
+    assign(registers, type_of(value).shape, value);
+    elements_.set_registers(value, registers);
+  }
+  void assign(const BufferRef& registers, const std::vector<int64_t>& shape, ValueId value) {
+    add(for_each(shape, [&](const Indices& at) {
+      return ir::Store::make(registers, own_place(at), elements_(value, at));
+    }));
+  }
+
+  void write(const Reduce& reduce, const Instruction& each) {
+    if (reduce.dimension != 1) refuse_form("threads reduce rows alone");
+    const ValueId result = each.results[0];
+    const ValueId operand = each.operands[0];
+    const BufferRef registers = add_registers(result);
+    elements_.set_registers(result, registers);
+    const std::vector<int64_t>& shape = type_of(operand).shape;
+    const DType type = type_of(result).element;
+    add(for_each(type_of(result).shape, [&](const Indices& at) {
+      return ir::Store::make(registers, own_place(at), identity_of(reduce.combiner, type));
+    }));
+    const auto own = [&](const Indices& at) { return own_place({at[0], alone_along()}); };
+    add(for_each(shape, [&](const Indices& at) {
+      return ir::Store::make(
+          registers, own(at),
+          combine(reduce.combiner, ir::Load::make(registers, own(at)), elements_(operand, at)));
+    }));
+    add(for_each(type_of(result).shape,
+                 [&](const Indices& at) { return all_of_row(reduce.combiner, registers, at); }));
+  }
+
+  /// Each thread of a row has what all of them have together.
+  Stmt all_of_row(Combiner combiner, const BufferRef& registers, const Indices& at) const {
+    const int64_t lanes = layout_.threads_of_row();
+    const std::vector<Expr> place = own_place(at);
+    const BufferRef other = Buffer::make("other", registers->type, {index(1)}, Scope::Local);
+    const Expr own = ir::Load::make(registers, place);
+    std::vector<Stmt> steps;
+    for (int64_t distance = lanes / 2; distance > 0; distance /= 2) {
+      steps.push_back(Shuffle::make(static_cast<int>(distance), nullptr, static_cast<int>(lanes),
+                                    other, {index(0)}, own));
+      steps.push_back(ir::Store::make(registers, place,
+                                      combine(combiner, own, ir::Load::make(other, {index(0)}))));
+    }
+    steps.push_back(Shuffle::make(0, index(0), static_cast<int>(lanes), registers, place, own));
+    return Allocate::make(other, Block::make(std::move(steps)));
+  }
+
+  SharedFactor rows_of(ValueId factor) {
+    const auto copied = copied_.find(factor);
+    if (copied != copied_.end()) return copied->second;
+    const TileType& type = type_of(factor);
+    const SharedFactor computed = factors_.computed(type.element, type.shape[0], type.shape[1]);
+    add(for_each(type.shape, [&](const Indices& at) {
+      Expr value = elements_(factor, at);
+      const DType stored = computed.memory->type;
+      if (value->type.element != stored) value = ir::Cast::make({stored, 1}, value);
+      return ir::Store::make(computed.memory, computed.indices(at[0].place, at[1].place), value);
+    }));
+    return computed;
+  }
+
+  void write(const Mma& mma, const Instruction& each) {
+    const ValueId result = each.results[0];
+    if (mma.in_tf32 || type_of(result).element != DType::Float32)
+      refuse_form("threads add up products of floats in float32");
+    if (!copied_.contains(each.operands[1])) refuse_form("threads multiply by what is loaded");
+    const SharedFactor rows = rows_of(each.operands[0]);
+    const SharedFactor& columns = copied_.at(each.operands[1]);
+    const BufferRef sums = sums_of(each);
+    elements_.set_registers(result, sums);
+    const int64_t steps = std::min(rows.steps, columns.steps);
+    const ThreadProduct product{.sums = sums,
+                                .shares = layout_.shares_of(type_of(result).shape),
+                                .rows = rows,
+                                .columns = columns,
+                                .steps = steps};
+    add(layout_.has_matrices() ? by_matrices(product) : by_lanes(product));
+  }
+
+  /// The registers of what is added to, where nobody else reads that.
+  BufferRef sums_of(const Instruction& each) {
+    const ValueId start = each.operands[2];
+    ValueId before = start;
+    if (!elements_.are_in_registers(start) && uses_.count_of(start) == 1) {
+      for (const ValueId operand : uses_.maker_of(start).operands)
+        if (elements_.are_in_registers(operand) && type_of(operand) == type_of(start))
+          before = operand;
+    }
+    const bool is_alone = elements_.are_in_registers(before) && uses_.count_of(before) == 1;
+    const BufferRef sums =
+        is_alone ? elements_.registers_of(before) : add_registers(each.results[0]);
+    if (!is_alone || before != start) assign(sums, type_of(start).shape, start);
+    return sums;
+  }
+
+  void write(const tile::For& loop, const Instruction& each) {
+    if (loop.axes.size() != 1) refuse_form("threads go along one axis at a time");
+    const AxisId axis = loop.axes[0];
+    for (size_t i = 0; i < loop.carried.size(); ++i)
+      elements_.set_registers(loop.carried[i],
+                              carried_registers(loop.carried[i], each.operands[i]));
+    const int64_t step = program_.axes[axis].step;
+    const auto part_at = [&](ValueId place) {
+      const Indices alone(type_of(place).shape.size(), alone_along());
+      return max(ceildiv(elements_(place, alone), index(step)), index(0));
+    };
+    Expr end = places_.parts_of(axis);
+    if (loop.until) end = min(part_at(*loop.until), end);
+    const Expr begin = loop.from ? part_at(*loop.from) : index(0);
+    const VarRef part = Var::make(program_.axes[axis].name);
+    places_.set_part(axis, Expr(part) + begin);
+
+    std::vector<Stmt> around = std::exchange(out_, {});
+    write_all(loop.body);
+    for (const ValueId yielded : loop.yields)
+      keep(yielded);
+    for (size_t i = 0; i < loop.yields.size(); ++i) {
+      const BufferRef& carried = elements_.registers_of(loop.carried[i]);
+      if (elements_.registers_of(loop.yields[i]) == carried) continue;
+      assign(carried, type_of(loop.yields[i]).shape, loop.yields[i]);
+    }
+    Stmt body = Block::make(std::exchange(out_, std::move(around)));
+    const Expr count = loop.from ? max(end - begin, index(0)) : end;
+    add(ir::For::make(part, count, LoopKind::Serial, std::move(body)));
+    for (size_t i = 0; i < each.results.size(); ++i)
+      elements_.set_registers(each.results[i], elements_.registers_of(loop.carried[i]));
+  }
+
+  /// What a loop begins with, in registers that it may change.
+  BufferRef carried_registers(ValueId carried, ValueId start) {
+    if (elements_.are_in_registers(start) && uses_.count_of(start) == 1)
+      return elements_.registers_of(start);
+    const BufferRef registers = add_registers(carried);
+    assign(registers, type_of(start).shape, start);
+    return registers;
+  }
+
+  /// Neighbours at once; what is beyond the end of the tensor is not stored.
+  void write(const tile::Store& store, const Instruction& each) {
+    const View& view = program_.views[store.view];
+    ValueId value = each.operands[0];
+    while (type_of(value).shape.size() != 2 &&
+           std::holds_alternative<Reshape>(uses_.maker_of(value).what))
+      value = uses_.maker_of(value).operands[0];
+    std::vector<size_t> dimensions;  // of the view, rows and columns
+    for (size_t d = 0; d < view.tile.size(); ++d)
+      if (view.tile[d] > 1) dimensions.push_back(d);
+    if (dimensions.size() != 2 || type_of(value).shape.size() != 2)
+      refuse_form("threads store rows and columns");
+    const Shares shares = layout_.shares_of(type_of(value).shape);
+    ThreadNest nest;
+    const Expr ro = nest.add("rows", shares[0].outer);
+    const Expr co = nest.add("columns", shares[1].outer);
+    const Expr ri = nest.add("row", shares[0].inner);
+    const VarRef lane = Var::make("column");
+    const Indices at = {shares[0].at(ro, ri), shares[1].at(co, lane)};
+    std::vector<Expr> place(view.tile.size(), index(0));
+    for (const size_t side : {0, 1})
+      place[dimensions[side]] = at[side].place;
+    const std::vector<Expr> indices = places_.place_of(view, store.at, place);
+    Expr is_inside = boolean(true);
+    for (const size_t d : dimensions) {
+      if (places_.may_end(view, d))
+        is_inside =
+            logical_and(is_inside, less(indices[view.order[d]], places_.extent_of(view, d)));
+    }
+    Stmt body = ir::Store::make(places_.tensor_of(view), indices, elements_(value, at));
+    if (!is_const(is_inside, 1)) body = If::make(is_inside, std::move(body));
+    body = ir::For::make(lane, index(shares[1].inner), LoopKind::Vectorized, std::move(body));
+    add(nest.around(std::move(body), LoopKind::Unrolled));
+  }
+
+  const Program& program_;
+  const ValueUses uses_;
+  TensorPlaces places_;
+  const ThreadLayout layout_;
+  SharedFactors factors_;
+  ThreadElements elements_;
+  std::map<ValueId, SharedFactor> copied_;
+  std::vector<BufferRef> locals_;
+  std::vector<Stmt> out_;
+};
+
+}  // namespace
+
+ir::Kernel thread_loops(const Program& program, int64_t warps, bool has_matrices) {
+  return ThreadLoops(program, warps, has_matrices).run();
+}
+
+}  // namespace kiln::tile

@@ -1,0 +1,62 @@
+"""Attention in CUDA C, which stores no scores: read from its machine code. On tiles it is in test_gpu_tiles.py."""
+
+import pytest
+from sass import compare, main_loop
+from test_gpu_tiles import _attention, _compiled
+
+
+def _threads_of(kernel):
+    """What the report says of the one launch."""
+    report = kernel.report()
+    assert report["generator"]["name"] == "CUDA C", report["generator"]
+    [row] = report["kernels"]
+    assert report["launches"] == 1 and report["predicted"]["terms"].get("memory", 0) < report["predicted"]["seconds"] / 2
+    assert "attention_queries" in str(report["schedule"]), report["schedule"]
+    return row
+
+
+@pytest.fixture
+def without_tiles(start, folder):
+    return start(environment={"KILN_TILEIRAS": str(folder / "none")})
+
+
+# 128 queries and 64 keys of 64 numbers are 64 scores of each thread, which loads 128 bits of eight of both: 64 of 68 instructions of a step,
+# with those of the loop. Of 64 queries it has 32.
+@pytest.mark.parametrize(("arch", "width", "share"), [
+    ("sm_75", 64, 0.8), ("sm_80", 64, 0.85), ("sm_89", 64, 0.8), ("sm_90", 64, 0.85), ("sm_90", 128, 0.88), ("sm_120", 64, 0.8)])
+def test_lanes_multiply_float32(without_tiles, arch, width, share):
+    kernel = _compiled(without_tiles, _attention(2048, 2048, width, dtype="float32", heads=32), arch=arch)
+    row = _threads_of(kernel)
+    loop = main_loop(without_tiles)
+    compare(row["main_loop"], loop)
+    assert loop.share > share and loop.widths("LDS") <= {8, 16}, loop.kinds
+    assert loop.kinds["STG"] == loop.kinds["LDL"] == loop.kinds["STL"] == 0, loop.kinds
+
+
+# Each warp has 32 queries, for which 64 keys of 64 numbers take 64 products, and the values as many.
+@pytest.mark.parametrize(("arch", "width", "products"), [
+    ("sm_80", 64, 128), ("sm_80", 128, 256), ("sm_89", 64, 64), ("sm_90", 64, 128), ("sm_90", 256, 256), ("sm_120", 64, 128)])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_tensor_cores_multiply_short_floats(without_tiles, arch, width, products, dtype):
+    kernel = _compiled(without_tiles, _attention(4096, 4096, width, dtype=dtype), arch=arch)
+    row = _threads_of(kernel)
+    loop = main_loop(without_tiles)
+    compare(row["main_loop"], loop)
+    assert loop.kinds["HMMA"] == products == loop.arithmetic, loop.kinds
+    assert loop.kinds["STG"] == 0 and loop.kinds["LDSM"] > 0 and loop.kinds["BAR"] <= 3, loop.kinds
+    assert row["spill_bytes"] <= 64 and loop.widths("LDG") == {16}, loop.kinds
+
+
+# What float32 on tiles is too wide for.
+def test_wide_float32_stores_no_scores_beside_tiles(daemon):
+    kernel = _compiled(daemon, _attention(2048, 2048, 256, dtype="float32", heads=32))
+    _threads_of(kernel)
+
+
+def test_lengths_that_the_call_brings(without_tiles):
+    from kiln import te
+
+    for dtype, arch in [("float32", "sm_75"), ("float16", "sm_80")]:
+        kernel = _compiled(without_tiles, _attention(te.var("n"), te.var("m"), 64, dtype=dtype, causal=True), arch=arch)
+        assert kernel.report()["launches"] == 1
+        assert {row["spill_bytes"] for row in kernel.report()["kernels"]} == {0}
