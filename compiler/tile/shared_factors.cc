@@ -44,8 +44,8 @@ std::vector<Expr> SharedFactor::indices(const Expr& place, const Expr& step) con
   return is_sum_first ? std::vector{step, place} : std::vector{place, step};
 }
 
-BufferRef SharedFactors::memory_of(const std::string& name, const Shape& shape) {
-  const std::string key = fmt::format("{} {} {} {}", name, shape.type, shape.outer, shape.inner);
+BufferRef SharedFactors::memory_of(const std::string& key, const std::string& name,
+                                   const Shape& shape) {
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
   const int64_t pitch = shape.inner + kMovedBytes / size_of(shape.type);
@@ -75,8 +75,12 @@ Stmt SharedFactors::shared_out(int64_t count, const std::function<Stmt(const Exp
 SharedFactor SharedFactors::computed(DType type, int64_t rows, int64_t steps) {
   const DType stored = type_of(type);
   if (layout_.has_matrices())
-    return {memory_of("weights.shared", {stored, rows, steps, false}), false, steps};
-  return {memory_of("weights.shared", {stored, steps, rows, false}), true, steps};
+    return {memory_of(fmt::format("weights {} x {}", rows, steps), "weights.shared",
+                      {stored, rows, steps, false}),
+            false, steps};
+  return {memory_of(fmt::format("weights {} x {}", rows, steps), "weights.shared",
+                    {stored, steps, rows, false}),
+          true, steps};
 }
 
 SharedFactor SharedFactors::copied(const Load& load, size_t sum, std::vector<Stmt>& out) {
@@ -100,8 +104,10 @@ SharedFactor SharedFactors::copied(const Load& load, size_t sum, std::vector<Stm
   const int64_t steps = counts[sum];
   reads[sum] = layout_.has_matrices() ? rounded_up(steps, kMatrixSteps) : steps;
   const size_t first = is_sum_first ? sum : 1 - sum;
-  const BufferRef memory = memory_of(fmt::format("{}.shared", places_.tensor_of(view)->name),
-                                     {stored, reads[first], reads[1 - first], counts != reads});
+  const BufferRef memory =
+      memory_of(fmt::format("view {} along {}", load.view, sum),  // one tensor may be both factors
+                fmt::format("{}.shared", places_.tensor_of(view)->name),
+                {stored, reads[first], reads[1 - first], counts != reads});
   const SharedFactor factor{memory, is_sum_first, steps};
 
   const int64_t most = kMovedBytes / std::max(size_of(stored), size_of(given));

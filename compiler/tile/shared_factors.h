@@ -42,7 +42,8 @@ class SharedFactors {
     int64_t inner;
     bool is_zero_at_ends;
   };
-  ir::BufferRef memory_of(const std::string& name, const Shape& shape);
+  /// Of a use, by its key.
+  ir::BufferRef memory_of(const std::string& key, const std::string& name, const Shape& shape);
   DType type_of(DType factor) const { return layout_.has_matrices() ? factor : DType::Float32; }
   /// for each of so many elements, by as many threads as there are: body(number)
   ir::Stmt shared_out(int64_t count, const std::function<ir::Stmt(const ir::Expr&)>& body) const;

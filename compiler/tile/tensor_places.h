@@ -21,6 +21,7 @@ class TensorPlaces {
   /// Of an axis.
   ir::Expr parts_of(AxisId axis) const;
   void set_part(AxisId axis, ir::Expr part) { parts_[axis] = std::move(part); }
+  const ir::Expr& part_of(AxisId axis) const { return parts_[axis]; }
   /// Where the part of an axis begins.
   ir::Expr first_of(AxisId axis) const;
 

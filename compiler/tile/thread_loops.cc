@@ -6,12 +6,17 @@
 //
 // A tile that is read more than once is in registers, each thread's part in its own; any other is
 // an expression where it is read. Factors of a loop are copied where it begins, so that threads
-// wait for them together.
+// wait for them together; those of tensor cores in the background, the first one while the
+// iteration before computes what follows from its product, the second one meanwhile:
+//
+//   background { K[0] }; await
+//   for p: background { V[p] }; S = Q K; background { K[p + 1] }; P = ..; await; O = O + P V
 #include "compiler/tile/thread_loops.h"
 
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "compiler/ir/build.h"
 #include "compiler/tile/form_error.h"
@@ -72,11 +77,15 @@ class ThreadLoops {
   }
 
   void write_all(const std::vector<Instruction>& body) {
-    for (const Instruction& each : body) {
-      if (const ValueUses::Factor* factor = uses_.factor_of(each))
-        copied_[factor->value] =
-            factors_.copied(std::get<tile::Load>(each.what), factor->sum, out_);
-    }
+    for (const Instruction& each : body)
+      if (uses_.factor_of(each) != nullptr) copy(each, out_);
+    write_after_copies(body);
+  }
+  void copy(const Instruction& load, std::vector<Stmt>& out) {
+    const ValueUses::Factor& factor = *uses_.factor_of(load);
+    copied_[factor.value] = factors_.copied(std::get<tile::Load>(load.what), factor.sum, out);
+  }
+  void write_after_copies(const std::vector<Instruction>& body) {
     for (const Instruction& each : body)
       std::visit([&](const auto& what) { write(what, each); }, each.what);
   }
@@ -187,7 +196,9 @@ class ThreadLoops {
                                 .rows = rows,
                                 .columns = columns,
                                 .steps = steps};
+    if (fetches_ && is_fetched(each.operands[1], fetches_->second)) add(Await::make(0));
     add(layout_.has_matrices() ? by_matrices(product) : by_lanes(product));
+    if (fetches_ && is_fetched(each.operands[1], fetches_->first)) fetch_next();
   }
 
   /// The registers of what is added to, where nobody else reads that.
@@ -206,6 +217,43 @@ class ThreadLoops {
     return sums;
   }
 
+  /// The factors of a loop's two products, which are copied in the background.
+  struct Fetches {
+    const Instruction* first = nullptr;
+    const Instruction* second = nullptr;
+    AxisId axis = 0;
+    Expr next;  // the part that the iteration after this one is at
+  };
+  std::optional<Fetches> fetches_of(const tile::For& loop) const {
+    if (!layout_.has_matrices()) return std::nullopt;
+    std::vector<const Instruction*> loads;
+    std::vector<ValueId> multiplied;
+    for (const Instruction& each : loop.body) {
+      if (uses_.factor_of(each) != nullptr) loads.push_back(&each);
+      if (std::holds_alternative<Mma>(each.what)) multiplied.push_back(each.operands[1]);
+    }
+    if (loads.size() != 2 || multiplied.size() != 2) return std::nullopt;
+    if (uses_.factor_of(*loads[0])->value != multiplied[0]) std::swap(loads[0], loads[1]);
+    for (const size_t i : {0, 1})
+      if (uses_.factor_of(*loads[i])->value != multiplied[i]) return std::nullopt;
+    return Fetches{loads[0], loads[1], loop.axes[0], {}};
+  }
+  Stmt fetched(const Instruction& load) {
+    std::vector<Stmt> copies;
+    copy(load, copies);
+    return Background::make(Block::make(std::move(copies)));
+  }
+  /// Of the part that is next.
+  void fetch_next() {
+    const Expr part = places_.part_of(fetches_->axis);
+    places_.set_part(fetches_->axis, fetches_->next);
+    add(fetched(*fetches_->first));
+    places_.set_part(fetches_->axis, part);
+  }
+  bool is_fetched(ValueId factor, const Instruction* load) const {
+    return load != nullptr && uses_.factor_of(*load)->value == factor;
+  }
+
   void write(const tile::For& loop, const Instruction& each) {
     if (loop.axes.size() != 1) refuse_form("threads go along one axis at a time");
     const AxisId axis = loop.axes[0];
@@ -221,10 +269,27 @@ class ThreadLoops {
     if (loop.until) end = min(part_at(*loop.until), end);
     const Expr begin = loop.from ? part_at(*loop.from) : index(0);
     const VarRef part = Var::make(program_.axes[axis].name);
+    const Expr count = loop.from ? max(end - begin, index(0)) : end;
+    const auto fetches_around = std::exchange(fetches_, fetches_of(loop));
+    if (fetches_) {
+      const Expr last = max(places_.parts_of(axis) - 1, index(0));
+      fetches_->next = min(begin, last);
+      std::vector<Stmt> before = std::exchange(out_, {});
+      fetch_next();
+      before.push_back(If::make(less(index(0), count), Block::make(std::exchange(out_, {}))));
+      out_ = std::move(before);
+      add(Await::make(0));
+      fetches_->next = min(Expr(part) + begin + 1, last);
+    }
     places_.set_part(axis, Expr(part) + begin);
 
     std::vector<Stmt> around = std::exchange(out_, {});
-    write_all(loop.body);
+    if (fetches_) {
+      add(fetched(*fetches_->second));
+      write_after_copies(loop.body);
+    } else {
+      write_all(loop.body);
+    }
     for (const ValueId yielded : loop.yields)
       keep(yielded);
     for (size_t i = 0; i < loop.yields.size(); ++i) {
@@ -233,8 +298,8 @@ class ThreadLoops {
       assign(carried, type_of(loop.yields[i]).shape, loop.yields[i]);
     }
     Stmt body = Block::make(std::exchange(out_, std::move(around)));
-    const Expr count = loop.from ? max(end - begin, index(0)) : end;
     add(ir::For::make(part, count, LoopKind::Serial, std::move(body)));
+    fetches_ = fetches_around;
     for (size_t i = 0; i < each.results.size(); ++i)
       elements_.set_registers(each.results[i], elements_.registers_of(loop.carried[i]));
   }
@@ -291,6 +356,7 @@ class ThreadLoops {
   ThreadElements elements_;
   std::map<ValueId, SharedFactor> copied_;
   std::vector<BufferRef> locals_;
+  std::optional<Fetches> fetches_;  // of the loop around
   std::vector<Stmt> out_;
 };
 

@@ -8,7 +8,9 @@
 #include "compiler/language/evaluate/evaluate.h"
 #include "compiler/lower.h"
 #include "compiler/tile/thread_attention.h"
+#include "tests/cuda/fake_device.h"
 #include "tests/cuda/generated/host_gpu.h"
+#include "tests/support/cuda_text.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/kernels.h"
 #include "tests/tile/attentions.h"
@@ -65,6 +67,83 @@ TEST(ThreadedAttention, OfAnySizeBatchLayoutMaskAndBlockIsTheDefinition) {
     expect_near(gpu.run(drawn.place, drawn.sizes, drawn.inputs).at(0), expected.at(0),
                 drawn.inputs.at(2));
     if (HasFailure()) return;
+  }
+}
+
+/// Queries, keys and values that are one tensor have memory of their own in a block.
+TEST(ThreadedAttention, OfOneTensorIsTheDefinition) {
+  HostGpu gpu;
+  Random random(1);
+  std::vector<language::Kernel> kernels;
+  std::vector<std::vector<HostTensor>> inputs;
+  for (const char* type : {"float16", "float32"}) {
+    const language::Kernel& kernel = kernels.emplace_back(
+        kernel_of(fmt::format(R"(kernel attention(X: {0}[2, 40, 32]) -> (O: float32[2, 40, 32]) {{
+          S: float32[2, 40, 40]
+          S[b, i, j] = sum[k < 32](float32(X[b, i, k]) * float32(X[b, j, k])) * 0.125
+          M: float32[2, 40]
+          M[b, i] = max[j < 40](S[b, i, j])
+          E: float32[2, 40, 40]
+          E[b, i, j] = exp(S[b, i, j] - M[b, i])
+          L: float32[2, 40]
+          L[b, i] = sum[j < 40](E[b, i, j])
+          W: {0}[2, 40, 40]
+          W[b, i, j] = {0}(E[b, i, j] / L[b, i])
+          O[b, i, d] = sum[j < 40](float32(W[b, i, j]) * float32(X[b, j, d])) }})",
+                              type))
+            .kernel);
+    inputs.push_back(drawn_inputs(kernel, {}, random));
+    gpu.add(loops_of(kernel, {32, 32}, "sm_80"));
+  }
+  gpu.compile(false);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const HostTensor expected =
+        language::evaluate(kernels[i].definition, kernels[i].names, {}, inputs[i]).at(0);
+    expect_near(gpu.run(i, {}, inputs[i]).at(0), expected, inputs[i].at(0));
+  }
+}
+
+/// Whether the threads of a block compute this one as the definition says; what they do wrong is
+/// found, too.
+bool is_right_on_host(const language::Kernel& kernel, const ir::Kernel& loops) {
+  HostGpu gpu;
+  gpu.add(loops);
+  gpu.compile(false);
+  Random random(1);
+  const std::vector<HostTensor> inputs = drawn_inputs(kernel, {}, random);
+  const HostTensor expected = language::evaluate(kernel.definition, kernel.names, {}, inputs).at(0);
+  const std::vector<double> errors = {0.01};
+  try {
+    return difference(gpu.run(0, {}, inputs), {expected}, errors).empty();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unavailable) << error.message();
+    return false;
+  }
+}
+
+/// Of keys in four parts.
+TEST(ThreadedAttention, MissesEachOfItsBarriersAndAwaits) {
+  const language::Kernel kernel = kernel_of(Attention{.batches = {},
+                                                      .row = {"i", "40"},
+                                                      .key = {"j", "128"},
+                                                      .query = {{"i", "40"}, {"k", "16"}},
+                                                      .keys = {{"j", "128"}, {"k", "16"}},
+                                                      .values = {{"j", "128"}, {"d", "16"}},
+                                                      .output = {{"i", "40"}, {"d", "16"}}}
+                                                .text())
+                                      .kernel;
+  const ir::Kernel loops = loops_of(kernel, {32, 32}, "sm_80");
+  EXPECT_TRUE(is_right_on_host(kernel, loops));
+  const std::string source = source_of(loops);
+  for (const auto& [what, call, least] :
+       {std::tuple("FAKE_NVRTC_WITHOUT_BARRIER", "__syncthreads();", 3U),
+        std::tuple("FAKE_NVRTC_WITHOUT_AWAIT", "kiln_await<", 2U)}) {
+    const size_t copies = count_in(source, call);
+    EXPECT_GE(copies, least) << source;
+    for (size_t i = 0; i < copies; ++i) {
+      const Setting without(what, std::to_string(i));
+      EXPECT_FALSE(is_right_on_host(kernel, loops)) << what << i << source;
+    }
   }
 }
 
