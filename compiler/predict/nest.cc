@@ -82,6 +82,9 @@ class FindRegisters : public Visitor {
   }
 };
 
+// Iterations of a loop around, whose number says how much is done.
+constexpr double kMostLookedAt = 64;
+
 bool is_float_type(const Type& type) { return is_float(type.element); }
 
 struct LoopAround {
@@ -151,23 +154,28 @@ class Reader : public Visitor {
     at_->inner.push_back(std::move(nest));
   }
 
-  /// Where threads have different ones, as those of causal attentions, on the average of some.
+  /// What a number is on the average of some iterations of a loop around.
+  template <typename Number>
+  double average_over(const LoopAround& loop, const Number& number) {
+    const double looked_at = std::min(loop.extent, kMostLookedAt);
+    double sum = 0;
+    for (double i = 0; i < looked_at; ++i) {
+      numbers_.set(loop.var, static_cast<int64_t>((i + 0.5) * loop.extent / looked_at));
+      sum += number();
+    }
+    numbers_.set(loop.var, 0);
+    return sum / looked_at;
+  }
+
+  /// Where threads have different ones, as those of causal attentions, on the average.
   double iterations_of(const Expr& extent) {
-    constexpr double kMostLookedAt = 64;
     const auto number = [&] {
       return static_cast<double>(std::max<int64_t>(numbers_(extent).value_or(1), 0));
     };
     const auto uses = [&](const LoopAround& loop) { return uses_var(extent, loop.var); };
     const auto around = std::ranges::find_if(loops_, uses);
     if (around == loops_.end() || !around->is_of_threads) return number();
-    const double looked_at = std::min(around->extent, kMostLookedAt);
-    double sum = 0;
-    for (double i = 0; i < looked_at; ++i) {
-      numbers_.set(around->var, static_cast<int64_t>((i + 0.5) * around->extent / looked_at));
-      sum += number();
-    }
-    numbers_.set(around->var, 0);
-    return sum / looked_at;
+    return average_over(*around, number);
   }
 
   /// What a thread has of its own, while it has it.
@@ -234,20 +242,12 @@ class Reader : public Visitor {
   /// Of a GPU's serial loop with few iterations: in how many of them holds what depends on nothing
   /// else, as what is left of a sum stands in the last one.
   std::optional<double> share_of_iterations(const Expr& condition) {
-    constexpr double kMost = 64;
     if (axes_.empty()) return std::nullopt;
     const auto uses = [&](const LoopAround& loop) { return uses_var(condition, loop.var); };
     if (std::ranges::count_if(loops_, uses) != 1) return std::nullopt;
     const LoopAround& loop = *std::ranges::find_if(loops_, uses);
-    if (loop.is_of_threads || loop.extent > kMost) return std::nullopt;
-    double holds = 0;
-    for (double i = 0; i < loop.extent; ++i) {
-      numbers_.set(loop.var, static_cast<int64_t>(i));
-      const std::optional<int64_t> each = numbers_(condition);
-      if (each.value_or(1) != 0) ++holds;
-    }
-    numbers_.set(loop.var, 0);
-    return holds / loop.extent;
+    if (loop.is_of_threads || loop.extent > kMostLookedAt) return std::nullopt;
+    return average_over(loop, [&] { return numbers_(condition).value_or(1) != 0 ? 1.0 : 0.0; });
   }
 
   /// What is done in a part of the iterations alone.
