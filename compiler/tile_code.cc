@@ -1,6 +1,6 @@
 // The choice between the two generators of code for NVIDIA's GPUs. CUDA C does everything; Tile IR
-// is for attentions, whose scores CUDA C stores, and for products on tensor cores that work
-// asynchronously, for which only NVIDIA's compiler of tiles makes code.
+// is for attentions and products on tensor cores that work asynchronously, for which only NVIDIA's
+// compiler of tiles makes code.
 #include "compiler/tile_code.h"
 
 #include <algorithm>

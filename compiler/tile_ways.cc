@@ -68,7 +68,8 @@ std::string kind_of(const tile::Program& program) {
 
 std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::string& arch,
                                    const std::optional<TileBlock>& block) {
-  constexpr int64_t kMostSpilled = 256;  // CUDA C moves each score through memory four times
+  // Some loads and stores beside the hundreds of instructions of a part of the keys.
+  constexpr int64_t kMostSpilled = 256;
   std::vector<Tiled> tiled;
   std::vector<tile::AttentionShape> shapes = tile::attention_shapes(kernel, arch);
   if (block) {

@@ -14,8 +14,7 @@
 #include <fmt/format.h>
 
 #include "compiler/ir/build.h"
-#include "compiler/ir/matrix_unit.h"
-#include "compiler/tile/form_error.h"
+#include "runtime/core/error.h"
 
 namespace kiln::tile {
 
@@ -27,15 +26,6 @@ constexpr int64_t kMovedBytes = 16;  // at once
 
 int64_t rounded_up(int64_t number, int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
-}
-
-/// The two dimensions of a view that have several elements of a tile.
-std::array<size_t, 2> long_dimensions(const View& view) {
-  std::vector<size_t> found;
-  for (size_t d = 0; d < view.tile.size(); ++d)
-    if (view.tile[d] > 1) found.push_back(d);
-  KILN_CHECK(found.size() == 2);  // a factor has sides of 16 at least
-  return {found[0], found[1]};
 }
 
 }  // namespace
@@ -73,19 +63,16 @@ Stmt SharedFactors::shared_out(int64_t count, const std::function<Stmt(const Exp
 }
 
 SharedFactor SharedFactors::computed(DType type, int64_t rows, int64_t steps) {
-  const DType stored = type_of(type);
-  if (layout_.has_matrices())
-    return {memory_of(fmt::format("weights {} x {}", rows, steps), "weights.shared",
-                      {stored, rows, steps, false}),
-            false, steps};
-  return {memory_of(fmt::format("weights {} x {}", rows, steps), "weights.shared",
-                    {stored, steps, rows, false}),
-          true, steps};
+  const bool is_sum_first = !layout_.has_matrices();
+  const Shape shape{type_of(type), is_sum_first ? steps : rows, is_sum_first ? rows : steps, false};
+  const std::string key = fmt::format("weights {} x {}", rows, steps);
+  return {memory_of(key, "weights.shared", shape), is_sum_first, steps};
 }
 
 SharedFactor SharedFactors::copied(const Load& load, size_t sum, std::vector<Stmt>& out) {
   const View& view = program_.views[load.view];
-  const std::array<size_t, 2> dimensions = long_dimensions(view);
+  const std::vector<size_t> dimensions = long_dimensions(view);
+  KILN_CHECK(dimensions.size() == 2);  // a factor has sides of 16 at least
   const DType given = places_.tensor_of(view)->type;
   const DType stored = type_of(given);
   const size_t last = view.order.size() - 1;

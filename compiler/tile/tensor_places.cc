@@ -9,6 +9,13 @@ namespace kiln::tile {
 
 using namespace ir;
 
+std::vector<size_t> long_dimensions(const View& view) {
+  std::vector<size_t> found;
+  for (size_t d = 0; d < view.tile.size(); ++d)
+    if (view.tile[d] > 1) found.push_back(d);
+  return found;
+}
+
 TensorPlaces::TensorPlaces(const Program& program)
     : program_(program), parts_(program.axes.size()) {
   for (const std::string& size : program.sizes)
@@ -63,7 +70,6 @@ std::vector<Expr> TensorPlaces::inside(const View& view, const std::vector<AxisI
   std::vector<Expr> indices = place_of(view, at, place);
   for (size_t d = 0; d < place.size(); ++d) {
     if (!may_end(view, d)) continue;
-    // A dimension that one part has whole ends where its elements do.
     Expr& at_d = indices[view.order[d]];
     at_d = min(at_d, extent_of(view, d) - 1);
   }

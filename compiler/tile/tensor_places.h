@@ -7,6 +7,9 @@
 
 namespace kiln::tile {
 
+/// The dimensions of a view that have several elements of a tile, in order.
+std::vector<size_t> long_dimensions(const View& view);
+
 /// Where the elements of tiles are in the tensors of a program: loops know of each axis which part
 /// of it they are at.
 class TensorPlaces {

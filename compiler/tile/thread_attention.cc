@@ -30,10 +30,6 @@ bool has_matrices(const Definition& definition, const Attention& found, std::str
          ir::is_short_float(values) && ir::has_matrix_unit(arch, *ir::matrix_unit(query, query));
 }
 
-}  // namespace
-
-namespace {
-
 /// What a step says of a block of threads.
 std::optional<PragmaKind> kind_of(const Step& step) {
   if (step.kind != StepKind::Pragma) return std::nullopt;

@@ -39,10 +39,6 @@ Expr ThreadLayout::number() const {
   return Expr(y_) * kLanes + Expr(x_);
 }
 
-int64_t ThreadLayout::least_rows() const {
-  return has_matrices_ ? warps_ * kMatrixRows : threads() / kLanes;
-}
-
 Shares ThreadLayout::shares_of(const std::vector<int64_t>& shape) const {
   KILN_CHECK(shape.size() == 2);
   const int64_t rows = shape[0];

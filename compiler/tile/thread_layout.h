@@ -32,8 +32,7 @@ struct Share {
   Along at(const ir::Expr& group, const ir::Expr& element) const;
 };
 
-/// An element of a tile: its row and its column.
-using Point = std::array<Along, 2>;
+/// Of rows and of columns.
 using Shares = std::array<Share, 2>;
 
 /// How the threads of a block share its tiles out: all tiles of so many rows alike, and all of so
@@ -53,10 +52,8 @@ class ThreadLayout {
   int64_t threads_of_row() const { return has_matrices_ ? kMatrixLanes : kLanes; }
   /// The number of a thread in its block.
   ir::Expr number() const;
-  /// Of a tile of powers of two; at least least_rows() and least_columns().
+  /// Of a tile of powers of two: 16 columns or more, and rows enough for all threads.
   Shares shares_of(const std::vector<int64_t>& shape) const;
-  int64_t least_rows() const;
-  int64_t least_columns() const { return kLanes; }
   /// Has the body run by all threads.
   ir::Stmt around(ir::Stmt body) const;
 

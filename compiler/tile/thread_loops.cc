@@ -196,9 +196,9 @@ class ThreadLoops {
                                 .rows = rows,
                                 .columns = columns,
                                 .steps = steps};
-    if (fetches_ && is_fetched(each.operands[1], fetches_->second)) add(Await::make(0));
+    if (fetches_ && is_factor(each.operands[1], *fetches_->second)) add(Await::make(0));
     add(layout_.has_matrices() ? by_matrices(product) : by_lanes(product));
-    if (fetches_ && is_fetched(each.operands[1], fetches_->first)) fetch_next();
+    if (fetches_ && is_factor(each.operands[1], *fetches_->first)) fetch_next();
   }
 
   /// The registers of what is added to, where nobody else reads that.
@@ -233,9 +233,9 @@ class ThreadLoops {
       if (std::holds_alternative<Mma>(each.what)) multiplied.push_back(each.operands[1]);
     }
     if (loads.size() != 2 || multiplied.size() != 2) return std::nullopt;
-    if (uses_.factor_of(*loads[0])->value != multiplied[0]) std::swap(loads[0], loads[1]);
+    if (!is_factor(multiplied[0], *loads[0])) std::swap(loads[0], loads[1]);
     for (const size_t i : {0, 1})
-      if (uses_.factor_of(*loads[i])->value != multiplied[i]) return std::nullopt;
+      if (!is_factor(multiplied[i], *loads[i])) return std::nullopt;
     return Fetches{loads[0], loads[1], loop.axes[0], {}};
   }
   Stmt fetched(const Instruction& load) {
@@ -250,8 +250,8 @@ class ThreadLoops {
     add(fetched(*fetches_->first));
     places_.set_part(fetches_->axis, part);
   }
-  bool is_fetched(ValueId factor, const Instruction* load) const {
-    return load != nullptr && uses_.factor_of(*load)->value == factor;
+  bool is_factor(ValueId value, const Instruction& load) const {
+    return uses_.factor_of(load)->value == value;
   }
 
   void write(const tile::For& loop, const Instruction& each) {
@@ -320,9 +320,7 @@ class ThreadLoops {
     while (type_of(value).shape.size() != 2 &&
            std::holds_alternative<Reshape>(uses_.maker_of(value).what))
       value = uses_.maker_of(value).operands[0];
-    std::vector<size_t> dimensions;  // of the view, rows and columns
-    for (size_t d = 0; d < view.tile.size(); ++d)
-      if (view.tile[d] > 1) dimensions.push_back(d);
+    const std::vector<size_t> dimensions = long_dimensions(view);
     if (dimensions.size() != 2 || type_of(value).shape.size() != 2)
       refuse_form("threads store rows and columns");
     const Shares shares = layout_.shares_of(type_of(value).shape);

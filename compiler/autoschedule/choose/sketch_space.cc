@@ -36,8 +36,7 @@ autoschedule::Sketch tile_sketch(const autoschedule::StageSketches& stage, const
           .parameters = {},
           .write = [id = stage.stage, taken = stage.sketches[0], block](
                        autoschedule::StepWriter& steps, const autoschedule::Values&) {
-            const std::vector<int64_t> values = taken.preferred();
-            taken.write(steps, autoschedule::Values(taken.parameters, values));
+            taken.write_preferred(steps);
             steps.tile_block(id, block);
           }};
 }

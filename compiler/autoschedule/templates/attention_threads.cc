@@ -2,7 +2,7 @@
 // do, by what each takes.
 //
 //   32 heads of 2048 queries and keys of 64 numbers, float32, on an H100
-//     ->  128 queries and 64 keys a block: 512 blocks, each of which multiplies for 0.86 ms
+//     ->  128 queries and 64 keys a block: 512 blocks, four for each multiprocessor
 //
 // A block reads all keys and values that its queries see: more queries share them, and fewer make
 // more blocks. Without tensor cores a thread multiplies rows by columns that it has loaded from
@@ -10,7 +10,6 @@
 #include "compiler/autoschedule/templates/attention_threads.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,8 +19,8 @@
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
 #include "compiler/ir/gpu_arch.h"
+#include "compiler/ir/matrix_unit.h"
 #include "compiler/ir/stmt.h"
-#include "compiler/language/tables/hints.h"
 #include "compiler/tile/thread_attention.h"
 #include "runtime/core/error.h"
 #include "runtime/core/gpu_name.h"
@@ -34,8 +33,7 @@ using tile::ThreadedWork;
 
 constexpr ThreadBlock kBlocks[] = {{128, 64}, {128, 32}, {64, 64}, {64, 32},
                                    {32, 32},  {32, 16},  {16, 16}};
-// Registers of a thread that hold what a block of this many numbers a thread adds up, with what is
-// computed from them: as cubins of blocks with more have it, these spill.
+// Scores and sums of a thread, in as many registers: with more of them cubins spill.
 constexpr int64_t kMostSums = 192;
 // Instructions for each score beside its products, of which one is an exponential (docs/gpu.md).
 constexpr double kScoreInstructions = 10;
@@ -79,7 +77,9 @@ PartCycles cycles_of_part(const ThreadedWork& work, const ThreadBlock& block,
     const double bytes = 2 * (warps * keys * numbers + keys * numbers +
                               queries * static_cast<double>(work.depth) + 2 * scores);
     cycles.shared = bytes / kSharedBytes;
-    cycles.issue = others + products / (16 * 8 * 16) / kSchedulers;
+    cycles.issue = others + products /
+                                static_cast<double>(ir::kMatrixRows * ir::kMatrixColumns * 16) /
+                                kSchedulers;
     return cycles;
   }
   cycles.products = products / static_cast<double>(machine.float_lanes);
@@ -102,9 +102,9 @@ std::optional<double> cycles_of(const ThreadedWork& work, const ThreadBlock& blo
   const auto at_once =
       static_cast<double>(std::max<int64_t>(arch.shared_bytes / (bytes + arch.uncounted_bytes), 1));
   const auto multiprocessors = static_cast<double>(machine.multiprocessors);
-  const double blocks = work.heads * std::ceil(work.queries / static_cast<double>(block.queries));
-  const double turns = std::ceil(blocks / multiprocessors);
-  const double parts = std::ceil(work.keys / static_cast<double>(block.keys)) * work.seen;
+  const double blocks = work.heads * ceil_div(work.queries, static_cast<double>(block.queries));
+  const double turns = ceil_div(blocks, multiprocessors);
+  const double parts = ceil_div(work.keys, static_cast<double>(block.keys)) * work.seen;
   const PartCycles part = cycles_of_part(work, block, machine);
   const double busy = std::max({part.products, part.shared, part.issue});
   // Blocks at once wait together.
@@ -147,11 +147,8 @@ Sketch stored(const std::vector<StageSketches>& stages) {
   const auto kept = std::make_shared<std::vector<StageSketches>>(stages);
   return {
       .name = "scores stored", .parameters = {}, .write = [kept](StepWriter& steps, const Values&) {
-        for (const StageSketches& stage : *kept) {
-          const Sketch& sketch = stage.sketches[0];
-          const std::vector<int64_t> values = sketch.preferred();
-          sketch.write(steps, Values(sketch.parameters, values));
-        }
+        for (const StageSketches& stage : *kept)
+          stage.sketches[0].write_preferred(steps);
       }};
 }
 
@@ -169,10 +166,11 @@ std::vector<StageSketches> with_threaded_attention(std::vector<StageSketches> st
     return stages;
   }
   const GpuMachine machine = gpu_machine(arch);
+  const ir::GpuArch limits = ir::gpu_arch(without_figures(arch));
   const StageId last = stages.back().stage;
   std::vector<std::pair<double, Sketch>> sketches;
   for (const ThreadBlock& block : kBlocks) {
-    const auto cycles = cycles_of(work, block, machine, ir::gpu_arch(without_figures(arch)));
+    const auto cycles = cycles_of(work, block, machine, limits);
     if (cycles) sketches.emplace_back(*cycles, threaded(last, block));
   }
   sketches.emplace_back(cycles_stored(work, machine), stored(stages));

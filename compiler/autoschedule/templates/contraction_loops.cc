@@ -268,6 +268,11 @@ void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
   steps.unroll(tiling.stage, row);
 }
 
+/// Whether cores share the copy of the rows of a product that they share.
+bool shares_rows(const Tiling& tiling, bool parallel) {
+  return parallel && tiling.row_copy_alone == 0;
+}
+
 /// Cycles of a copy that is not worth waking other cores; 0 where it is, or nobody knows.
 double copy_alone(const Chooser& chooser, const std::vector<AxisId>& axes) {
   const Machine& machine = chooser.machine;
@@ -402,7 +407,7 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   steps.reorder(id, joined({tiling.batch, depth, tiles, reduce, {row, column}}));
   const bool parallel = values.get("parallel", 0) != 0;
   if (copies_rows)
-    copy_rows_in_order(graph, tiling, steps, {rows}, row, parallel && tiling.row_copy_alone == 0);
+    copy_rows_in_order(graph, tiling, steps, {rows}, row, shares_rows(tiling, parallel));
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) {
     std::vector<AxisId> outer = tiling.batch;
@@ -443,9 +448,9 @@ void write_packed_panels(const StageGraph& graph, const Tiling& tiling, StepWrit
   align_panel(tiling, steps, copy, axes, values);
   if (tiling.group.copies_rows)
     copy_rows_in_groups(graph, tiling, steps, {rows}, row, reduction,
-                        parallel && tiling.row_copy_alone == 0);
+                        shares_rows(tiling, parallel));
   if (copies_rows)
-    copy_rows(graph, tiling, steps, {rows}, row, reduction, parallel && tiling.row_copy_alone == 0);
+    copy_rows(graph, tiling, steps, {rows}, row, reduction, shares_rows(tiling, parallel));
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) parallel_outer(graph, steps, id, joined({tiling.batch, {block}}));
   write_panel_copy(graph, tiling, steps, copy, axes, values, inside.size());
@@ -476,10 +481,9 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
   align_panel(tiling, steps, copy, axes, values);
   if (tiling.group.copies_rows)
     copy_rows_in_groups(graph, tiling, steps, row_tiles, row, reduction,
-                        parallel && tiling.row_copy_alone == 0);
+                        shares_rows(tiling, parallel));
   if (values.get("rows in order", 0) != 0)
-    copy_rows(graph, tiling, steps, row_tiles, row, reduction,
-              parallel && tiling.row_copy_alone == 0);
+    copy_rows(graph, tiling, steps, row_tiles, row, reduction, shares_rows(tiling, parallel));
   write_tile(graph, tiling, steps, values, reduction.loops, row, column);
   if (parallel) {
     parallel_outer(graph, steps, id, outer);

@@ -20,8 +20,7 @@ struct Costed {
 /// The same with the steps of another stage in front, which is computed first and whole.
 Sketch after(const Sketch& first, Sketch sketch) {
   sketch.write = [first, write = sketch.write](StepWriter& steps, const Values& values) {
-    const std::vector<int64_t> preferred = first.preferred();
-    first.write(steps, Values(first.parameters, preferred));
+    first.write_preferred(steps);
     write(steps, values);
   };
   return sketch;

@@ -24,6 +24,11 @@ std::vector<int64_t> Sketch::preferred() const {
   return values;
 }
 
+void Sketch::write_preferred(StepWriter& steps) const {
+  const std::vector<int64_t> values = preferred();
+  write(steps, Values(parameters, values));
+}
+
 bool Sketch::has(std::span<const int64_t> values) const {
   if (values.size() != parameters.size()) return false;
   for (size_t i = 0; i < values.size(); ++i) {

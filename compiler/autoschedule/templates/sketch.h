@@ -40,6 +40,8 @@ struct Sketch {
   std::function<void(StepWriter&, const Values&)> write;
 
   std::vector<int64_t> preferred() const;
+  /// The steps with these values.
+  void write_preferred(StepWriter& steps) const;
   /// Whether each value is one that its parameter may have.
   bool has(std::span<const int64_t> values) const;
 };

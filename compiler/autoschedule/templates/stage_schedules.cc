@@ -28,9 +28,7 @@ std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool ma
 void schedule_row(const Chooser& chooser, StepWriter& steps, StageId id, size_t dimensions) {
   if (!has_rows(chooser.graph, id, dimensions)) return;
   const std::vector<Sketch> sketches = compute_sketches(chooser, id, /*may_be_parallel=*/false);
-  if (sketches.empty()) return;
-  const std::vector<int64_t> values = sketches[0].preferred();
-  sketches[0].write(steps, Values(sketches[0].parameters, values));
+  if (!sketches.empty()) sketches[0].write_preferred(steps);
 }
 
 }  // namespace kiln::autoschedule
