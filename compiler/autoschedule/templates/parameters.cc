@@ -19,8 +19,9 @@ Parameter lanes_parameter(const StageGraph& graph, AxisId axis, int64_t preferre
   constexpr int64_t kFewest = 4;
   const int64_t extent = constant_extent(graph, axis).value_or(preferred * 4);
   Parameter lanes{.name = "lanes", .values = {}, .preferred = preferred};
-  for (int64_t value = preferred / 2; value <= preferred * 4; value *= 2) {
-    if (value >= kFewest && (value <= extent || value == preferred)) lanes.values.push_back(value);
+  // Those of all columns may be an odd number.
+  for (const int64_t value : {preferred / 2, preferred, preferred * 2, preferred * 4}) {
+    if (value == preferred || (value >= kFewest && value <= extent)) lanes.values.push_back(value);
   }
   return lanes;
 }
