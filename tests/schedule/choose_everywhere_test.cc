@@ -74,7 +74,8 @@ TEST(ChooseEverywhere, EachSketchHasASchedule) {
 /// 95 columns are one tile of registers with AVX-512, which is no power of two.
 TEST(ChooseEverywhere, AnOddNumberOfColumnsIsATile) {
   const language::Kernel kernel =
-      kernel_of("kernel k(X: float32[224, 95]) -> (S: float32[95]) { S[j] = sum[i < 224](X[i, j]) }")
+      kernel_of(
+          "kernel k(X: float32[224, 95]) -> (S: float32[95]) { S[j] = sum[i < 224](X[i, j]) }")
           .kernel;
   const SketchSpace space(kernel, {}, {TargetKind::Llvm, "znver4"}, {});
   const autoschedule::Parameter& lanes = space.stages().at(0).sketches.at(0).parameters.at(0);
