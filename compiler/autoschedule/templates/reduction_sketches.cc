@@ -24,17 +24,12 @@ constexpr auto kRunBytes = static_cast<int64_t>(Transfers::kPageBytes);
 constexpr int64_t kRowsAtOnce = 4;
 constexpr int64_t kMostRowsAtOnce = 8;
 // Down columns a vector of sums is loaded and stored once for as many rows. From L3, which is
-// faster than the ports of L1 with four, 16 gain an eighth (512 x 2048 and 768 x 3072 on Zen 4);
-// from memory nothing, and of rows that are few the rest is too much of the work.
+// faster than the ports of L1 with four, 16 gain an eighth (512 x 2048 and 768 x 3072 on Zen 4); of
+// rows that are few the rest is too much of the work.
 constexpr int64_t kRowsFromNear = 16;
 constexpr int64_t kFewestGroups = 4;
 // In eighths of L3, whose other cores have a part.
 constexpr int64_t kNearEighths = 3;
-// Registers of sums that blocks of columns go on with: with as many that are loaded, and the
-// comparisons of extremes, all that there are without AVX-512. Of sums from L3, which go on for
-// many rows, 8 are as good. On a Zen 3 maxima of 4096 x 4096 take 2.9 ms with 4 and 3.9 with 8, of
-// 64 of 96 x 576 280 us and 660.
-constexpr int64_t kSumsInBlock = 4;
 // Steps of a reduction, or rows, from which on what stands around the loop over them is little: a
 // tile of it begins and ends in about as long as 8 additions take.
 constexpr int64_t kManyIterations = 64;
@@ -118,6 +113,12 @@ bool gains_by_many_rows(const Chooser& chooser, StageId id) {
          is_in_l3(chooser, id) && !compares_in_registers(chooser, id);
 }
 
+/// Of so many rows that lie in memory, how many are added up side by side.
+int64_t rows_from_memory(const Machine& machine, int64_t rows) {
+  if (rows >= kFewestGroups * machine.memory_rows.down) return machine.memory_rows.down;
+  return rows >= kRowsAtOnce ? kRowsAtOnce : 1;
+}
+
 /// Columns whose sums are in registers while the rows pass, so many that one addition need not wait
 /// for the one before; each tile of them is a loop over all rows. Cores have a tile each.
 int64_t lanes_down_columns(const Chooser& chooser, StageId id, AxisId axis, int64_t otherwise,
@@ -172,7 +173,8 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
   const bool is_long = extent >= kLongRow && (in_blocks || !along_data);
   int64_t bytes = is_long ? 2 * kVectorBytes : kVectorBytes;
   if (in_blocks && !gains_by_many_rows(chooser, id))
-    bytes = std::min(bytes, kSumsInBlock * chooser.machine.vectors.bytes);
+    bytes =
+        std::min(bytes, chooser.machine.memory_rows.down_vectors * chooser.machine.vectors.bytes);
   const std::optional<int64_t> factor = vector_factor(graph, id, axis, bytes);
   if (!allowed || !factor) return std::nullopt;
   ReductionVectors vectors{axis, *factor, along_data};
@@ -255,9 +257,8 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
     if (const int64_t columns = vectors->columns; columns > 0) {
       sketch.parameters.push_back({"columns", {0, columns / 2, columns, columns * 2}, columns});
       const int64_t rows = constant_extent(graph, graph[id].reduce.back()).value_or(0);
-      const int64_t preferred = gains_by_many_rows(chooser, id) ? kRowsFromNear
-                                : rows >= kRowsAtOnce           ? kRowsAtOnce
-                                                                : 1;
+      const int64_t preferred =
+          gains_by_many_rows(chooser, id) ? kRowsFromNear : rows_from_memory(chooser.machine, rows);
       sketch.parameters.push_back(
           {"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce, kRowsFromNear}, preferred});
     }
@@ -274,8 +275,9 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
         (may_hold_rows(chooser, id, vectors->lanes, kRowsAtOnce) || !is_in_l3(chooser, id));
     if (is_full) {
       const int64_t tasks = may_be_parallel && is_shared ? chooser.machine.cores : 1;
+      const int64_t far = chooser.machine.memory_rows.along;
       const int64_t at_once =
-          is_far ? (rows >= kRowsAtOnce * tasks ? kRowsAtOnce : 1)
+          is_far ? (rows >= far * tasks ? far : 1)
                  : rows_that_hide_additions(chooser, id, vectors->lanes, rows / tasks);
       sketch.parameters.push_back({"rows at once", {1, 2, kRowsAtOnce, kMostRowsAtOnce}, at_once});
     }
