@@ -13,7 +13,7 @@
 namespace kiln {
 namespace passes {
 
-PassFunction simplify, validate_threads, bind_to_cores, carry_states, shift_last_tiles,
+PassFunction simplify, tangents_as_exponentials, validate_threads, bind_to_cores, carry_states, shift_last_tiles,
     fill_vectors, fill_tiles, partition_loops, collapse_parallel, validate_vectors,
     interleave_vthreads, lower_warp_memory, separate_launches, insert_barriers, unroll_turns,
     accumulate_in_locals, step_in_groups, keep_strided_plain, tensorize, multiply_in_tiles,
@@ -30,6 +30,8 @@ namespace {
 constexpr Pass kPasses[] = {
     // The arithmetic of bounds inference is noisy; from here on loops read as the user wrote them.
     {"simplify", passes::simplify, Serves::All},
+    // While an element is one number.
+    {"tangents_as_exponentials", passes::tangents_as_exponentials, Serves::Cores, Changes::Few},
     // The last point where a loop is still what bind() made it.
     {"validate_threads", passes::validate_threads, Serves::Threads, Changes::None},
     // Before partition_loops, which then frees full blocks of their guards on the CPU too.
