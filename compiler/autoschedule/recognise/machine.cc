@@ -82,6 +82,7 @@ constexpr Machine zen3(Machine machine) {
 /// to 5.2 with four of four.
 constexpr Machine zen4(Machine machine) {
   machine = zen(machine);
+  machine.chained_vectors = 4;
   machine.memory_rows = {.along = 1, .down = 16, .down_vectors = 1};
   machine.l2_ways = 8;
   machine.held_cycles = 0.2;
