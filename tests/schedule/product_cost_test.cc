@@ -83,6 +83,7 @@ TEST(ProductCost, CopiesRowsOfWhichALineHasOneElement) {
   product.batch = product.panel_batch = product.row_batch = 18;
   product.are_rows_apart = true;
   product.row_distance = 96 * 18 * 4;
+  product.row_stretches = {{427, product.row_distance}};
   const auto copies_rows = [&](double neighbour) {
     product.row_neighbour = neighbour;
     const PlanLimits limits{.may_copy_rows = true};

@@ -87,6 +87,16 @@ constexpr Machine zen4(Machine machine) {
   machine.l2_ways = 8;
   machine.held_cycles = 0.2;
   machine.piece_cycles = 0;
+  machine.copied_line_cycles = 5;
+  machine.gathered_cycles = 6;
+  machine.patch_cycles = 1.8;
+  machine.far_patch_cycles = 2.8;
+  machine.filter_cycles = 0.7;
+  machine.far_filter_cycles = 2.5;
+  machine.turned_cycles = 0.7;
+  machine.apart_cycles = 0.11;
+  machine.spread_cycles = 0.2;
+  machine.copied_row_cycles = 2.4;
   return machine;
 }
 

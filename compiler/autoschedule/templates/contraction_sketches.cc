@@ -142,6 +142,11 @@ class Sketches {
     product.row_neighbour =
         product.row_bytes *
         static_cast<double>(distance_along(graph_, rows, tiling_.contraction.row).value_or(0));
+    for (const AxisId axis : tiling_.reduce)
+      product.row_stretches.push_back(
+          {static_cast<double>(constant_extent(graph_, axis).value_or(kAnyExtent)),
+           product.row_bytes *
+               static_cast<double>(distance_along(graph_, rows, axis).value_or(kAnyExtent))});
     product.are_columns_apart = !is_contiguous_in(graph_, columns, tiling_.contraction.column);
     product.turns_columns = turns_panels(graph_, tiling_, tiling_.register_lanes);
     product.are_rows_apart = !rows_lie_along_sum();

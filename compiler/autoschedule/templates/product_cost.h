@@ -16,6 +16,12 @@ enum class Panels {
   AllInAdvance,  // all panels are copied, in the order in which tiles read them
 };
 
+/// An axis as a factor lies along it.
+struct Stretch {
+  double extent = 1;
+  double distance = 0;  // bytes from one element to the next
+};
+
 /// A contraction as its cost depends on it. Products that an instruction adds at once are one step.
 struct Product {
   ContractionSize size;     // none of the extents is 0
@@ -30,6 +36,9 @@ struct Product {
   double column_distance = 0;
   double row_distance = 0;
   double row_neighbour = 0;        // from a row to the next one, where steps are apart
+  // The axes of the sum as the row factor lies along them. Those of windows come by the same
+  // elements again.
+  std::vector<Stretch> row_stretches;
   bool are_columns_apart = false;  // a vector of them is gathered
   bool turns_columns = false;      // but in copies, of which whole vectors are turned in registers
   bool are_rows_apart = false;     // steps are: a tile takes a piece of a line for each

@@ -13,6 +13,21 @@ namespace {
 
 constexpr double kLineBytes = Transfers::kLineBytes;
 
+/// Bytes of the lines that elements along these axes lie in, each line once: axes that go on where
+/// shorter ones end, or before, have one stretch of memory together.
+double distinct_bytes(double element, std::vector<Stretch> axes) {
+  std::ranges::sort(axes, {}, &Stretch::distance);
+  double together = element;
+  double stretches = 1;
+  for (const Stretch& axis : axes) {
+    if (axis.distance <= together + kLineBytes)
+      together += (axis.extent - 1) * axis.distance;
+    else
+      stretches *= axis.extent;
+  }
+  return stretches * ceil_div(together, kLineBytes) * kLineBytes;
+}
+
 FactorTiles rows_of(const TiledProduct& tiled) {
   const Product& product = tiled.product;
   FactorTiles tiles{.count = ceil_div(tiled.rows, tiled.tile_rows)};
@@ -25,7 +40,10 @@ FactorTiles rows_of(const TiledProduct& tiled) {
     const double spread = tiled.tile_rows * std::max(product.row_neighbour, product.row_bytes);
     const double lines = std::min(ceil_div(spread, kLineBytes), tiled.tile_rows);
     tiles.piece = std::min(spread, lines * kLineBytes);
-    tiles.bytes = tiled.steps * lines * kLineBytes;
+    std::vector<Stretch> axes = product.row_stretches;
+    axes.push_back({tiled.tile_rows, product.row_neighbour});
+    tiles.bytes =
+        std::min(tiled.steps * lines * kLineBytes, distinct_bytes(product.row_bytes, axes));
   }
   return tiles;
 }
