@@ -46,9 +46,9 @@ bool has(const std::string& text, std::string_view part) {
 TEST(ChoosePanels, CopiesALargeFactorInBlocksOfColumns) {
   EXPECT_EQ(rows_by_columns(1024, 1024, 1024),
             "schedule cpu {\n"
-            "  split(C.i, factor=14)\n"
-            "  split(C.j, factor=32)\n"
-            "  split(C.j.outer, factor=4)\n"
+            "  split(C.i, factor=9)\n"
+            "  split(C.j, factor=48)\n"
+            "  split(C.j.outer, factor=2)\n"
             "  reorder(C.j.outer.outer, C.i.outer, C.j.outer.inner, C.k, C.i.inner, C.j.inner)\n"
             "  cache_read(B, global, C, C.j.outer.outer, C.j.outer.inner, C.k, C.j.inner)\n"
             "  vectorize(C.j.inner)\n"

@@ -93,6 +93,18 @@ TEST(ProductCost, CopiesRowsOfWhichALineHasOneElement) {
   EXPECT_TRUE(copies_rows(18 * 4));
 }
 
+// 8 lines 4 KiB apart are all that L1 of a Zen 4 has ways for, of 3.9 KiB apart many more.
+TEST(ProductCost, HasNoMoreRowsThanTheirSetsHaveWays) {
+  const Machine machine = machine_of("znver4");
+  const auto rows_of_tile = [&](int64_t steps) {
+    Product product = product_of(1024, steps, 1024, machine);
+    product.row_neighbour = static_cast<double>(steps) * 4;
+    return cheapest_plan(product, Panels::Packed, {}, machine).plan.tile.rows;
+  };
+  EXPECT_LE(rows_of_tile(1024), 8);
+  EXPECT_GT(rows_of_tile(1000), 8);
+}
+
 /// Bytes of rows and columns in groups of four, for a matrix unit.
 Product unit_product_of(int64_t rows, int64_t steps, int64_t columns, const Machine& machine) {
   Product product = product_of(rows, steps / 4, columns, machine);

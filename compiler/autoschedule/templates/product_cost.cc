@@ -29,6 +29,8 @@ constexpr double kRowInOrder = 0.17;
 // A line from L2 and not from L1, and where vectors lie across two lines.
 constexpr double kLineAgain = 0.5;
 constexpr double kRaggedLineAgain = 0.6;
+// Of a line that comes from L2 for each step, what does not go on beside multiply-adds.
+constexpr double kConflict = 0.5;
 // What a load costs beside multiply-adds, of what it takes a port.
 constexpr double kLoads = 0.05;
 // Sums that are loaded and stored again, for a vector.
@@ -54,6 +56,18 @@ double share_of(double extent, double part, double products, int64_t cores) {
   return 1 + 2 * longer * longer;
 }
 
+/// Rows of a tile, in place and along the sum, for whose lines L1 has no room since they share its
+/// sets. Of 1024 floats a row 8 are in the ways of a Zen 4: 12, 13 and 14 take 2, 5 and 8 cycles a
+/// step more than that.
+double rows_in_conflict(const TiledProduct& tiled, const Machine& machine) {
+  const Product& product = tiled.product;
+  const double distance = product.row_neighbour;
+  if (tiled.plan.copies_rows || product.are_rows_apart || product.unit || distance < kLineBytes ||
+      std::fmod(distance, kLineBytes) != 0)
+    return 0;
+  return std::max(tiled.tile_rows - lines_kept(machine.l1_bytes, machine.l1_ways, distance), 0.0);
+}
+
 /// Cycles of a step beside its multiply-adds.
 double beside_step(const TiledProduct& tiled, const Machine& machine, double columns) {
   const Product& product = tiled.product;
@@ -68,6 +82,7 @@ double beside_step(const TiledProduct& tiled, const Machine& machine, double col
   }
   beside += machine.held_cycles * (product.size.vector_part * vectors * line +
                                    tiled.tile_rows * (tiled.plan.copies_rows ? kRowInOrder : kRow));
+  beside += rows_in_conflict(tiled, machine) * kConflict * kLineBytes / machine.from_l2;
   if (tiled.is_in_place() && product.are_columns_apart) {
     const bool changes_page = product.column_bytes * tiled.steps >= Transfers::kPageBytes;
     beside += columns * (machine.gathered_cycles + (changes_page ? machine.page_cycles : 0));

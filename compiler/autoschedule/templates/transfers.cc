@@ -64,15 +64,19 @@ bool stays_in_l1(const Transfers::Others& others, const Machine& machine) {
   return others.l1 <= kKept * static_cast<double>(machine.l1_bytes);
 }
 
+double lines_kept(int64_t cache, int64_t ways, double distance) {
+  constexpr auto kLine = static_cast<int64_t>(Transfers::kLineBytes);
+  const int64_t sets = cache / kLine / ways;
+  return static_cast<double>(sets / std::gcd(static_cast<int64_t>(distance) / kLine, sets) * ways);
+}
+
 Transfers::Others passed_between(double bytes, double lines, double distance,
                                  const Machine& machine) {
   constexpr double kLine = Transfers::kLineBytes;
-  const auto step = static_cast<int64_t>(distance / kLine);
-  if (step == 0 || std::fmod(distance, kLine) != 0) return {bytes, bytes};
+  if (distance < kLine || std::fmod(distance, kLine) != 0) return {bytes, bytes};
   const auto with = [&](int64_t cache, int64_t ways) {
-    const int64_t sets = cache / static_cast<int64_t>(kLine) / ways;
-    const int64_t kept = sets / std::gcd(step, sets) * ways;
-    return lines > static_cast<double>(kept) ? std::max(bytes, static_cast<double>(cache)) : bytes;
+    const double kept = lines_kept(cache, ways, distance);
+    return lines > kept ? std::max(bytes, static_cast<double>(cache)) : bytes;
   };
   return {with(machine.l1_bytes, machine.l1_ways), with(machine.l2_bytes, machine.l2_ways)};
 }

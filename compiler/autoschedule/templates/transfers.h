@@ -54,6 +54,9 @@ class Transfers {
 /// Whether L1 still has what was read before so many others passed.
 bool stays_in_l1(const Transfers::Others& others, const Machine& machine);
 
+/// Lines that a cache keeps of those that lie so many bytes apart, whole lines: they share sets.
+double lines_kept(int64_t cache, int64_t ways, double distance);
+
 /// So many bytes, and lines this far apart. Where these lie in so few sets of a cache that they
 /// evict each other, it has no room for them.
 Transfers::Others passed_between(double bytes, double lines, double distance,
