@@ -121,12 +121,17 @@ void FunctionEmitter::load_frame() {
   bind_workspace();
 }
 
-/// Whether an output is one for non-temporal stores; its size may be known only now.
+/// Whether an output is one for non-temporal stores; its size and its rows may be known only now.
 Value* FunctionEmitter::is_large(const ir::Buffer& buffer) {
   Value* bytes = b_.getInt64(static_cast<uint64_t>(size_of(buffer.type)));
   for (const Expr& extent : buffer.shape)
     bytes = b_.CreateMul(bytes, expr_.index(extent));
-  return b_.CreateICmpSGE(bytes, b_.getInt64(ir::kNontemporalBytes));
+  Value* const is_large = b_.CreateICmpSGE(bytes, b_.getInt64(ir::kNontemporalBytes));
+  if (buffer.shape.size() < 2) return is_large;
+  Value* const row = b_.CreateMul(expr_.index(buffer.shape.back()),
+                                  b_.getInt64(static_cast<uint64_t>(size_of(buffer.type))));
+  Value* const rest = b_.CreateAnd(row, b_.getInt64(ir::kNontemporalRow - 1));
+  return b_.CreateAnd(is_large, b_.CreateICmpEQ(rest, b_.getInt64(0)));
 }
 
 // Of a dimension LLVM is told the range, so that it need not extend signs or guard divisions.

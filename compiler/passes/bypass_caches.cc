@@ -1,6 +1,6 @@
-// Names the outputs that get non-temporal stores: those that the kernel never reads, and that are
-// larger than a cache or of a size that is not known yet. A cached store first reads the line it
-// writes, and evicts what is needed sooner.
+// Names the outputs that get non-temporal stores: those that the kernel never reads, whose rows do
+// not share lines, and that are larger than a cache or of a size that is not known yet. A cached
+// store first reads the line it writes, and evicts what is needed sooner.
 //
 //   fn k(A: float32[n], C: float32[n]) { C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
 //     ->
@@ -45,6 +45,13 @@ class Uses : public Visitor {
   }
 };
 
+/// Of a row whose length is not known the call says.
+bool may_have_whole_rows(const Buffer& buffer) {
+  if (buffer.shape.size() < 2) return true;
+  const std::optional<int64_t> length = as_const_int(buffer.shape.back());
+  return !length || *length * size_of(buffer.type) % kNontemporalRow == 0;
+}
+
 }  // namespace
 
 Kernel bypass_caches(Kernel kernel, const PassContext&) {
@@ -54,9 +61,8 @@ Kernel bypass_caches(Kernel kernel, const PassContext&) {
     const BufferRef& buffer = kernel.parameters[i];
     if (!kernel.is_output[i] || uses.read.contains(buffer)) continue;
     const bool may_be_large = constant_bytes(*buffer).value_or(INT64_MAX) >= kNontemporalBytes;
-    if (may_be_large && uses.stored_in_vectors.contains(buffer)) {
+    if (may_be_large && may_have_whole_rows(*buffer) && uses.stored_in_vectors.contains(buffer))
       kernel.nontemporal.push_back(buffer);
-    }
   }
   return kernel;
 }

@@ -17,7 +17,8 @@ struct Size {
   int64_t columns;
 };
 
-/// Rows of 1000 begin at multiples of 32 bytes, those of 1001 anywhere.
+/// Rows of 1000 begin at multiples of 32 bytes, those of 1001 anywhere, so that they go to the
+/// caches.
 class Nontemporal : public ::testing::TestWithParam<Size> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, Nontemporal,
                          ::testing::Values(Size{2200, 1024}, Size{2200, 1000}, Size{2200, 1001},

@@ -27,6 +27,19 @@ TEST(BypassCaches, LeavesSmallOutputsInTheCaches) {
           .nontemporal.empty());
 }
 
+TEST(BypassCaches, LeavesRowsThatShareLinesInTheCaches) {
+  const auto names_rows_of = [](std::string_view length) {
+    return !run_pass(bypass_caches,
+                     fmt::format("fn f(C: float32[8192, {0}]) {{ for i in 0..8192 {{ "
+                                 "C[ramp(i*{0}, 1, 32)] = broadcast(1.0, 32) }} }}",
+                                 length))
+                .nontemporal.empty();
+  };
+  EXPECT_TRUE(names_rows_of("1000"));
+  EXPECT_FALSE(names_rows_of("1001"));
+  EXPECT_TRUE(names_rows_of("n"));
+}
+
 TEST(BypassCaches, LeavesOutputsThatAreReadInTheCaches) {
   EXPECT_TRUE(run_pass(bypass_caches, R"(fn f(C: float32[n]) { for i in 0..n {
                      C[ramp(i*32, 1, 32)] = C[ramp(i*32 - 32, 1, 32)] } })")
