@@ -45,13 +45,6 @@ class Uses : public Visitor {
   }
 };
 
-/// Of a row whose length is not known the call says.
-bool may_have_whole_rows(const Buffer& buffer) {
-  if (buffer.shape.size() < 2) return true;
-  const std::optional<int64_t> length = as_const_int(buffer.shape.back());
-  return !length || *length * size_of(buffer.type) % kNontemporalRow == 0;
-}
-
 }  // namespace
 
 Kernel bypass_caches(Kernel kernel, const PassContext&) {
@@ -60,8 +53,7 @@ Kernel bypass_caches(Kernel kernel, const PassContext&) {
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const BufferRef& buffer = kernel.parameters[i];
     if (!kernel.is_output[i] || uses.read.contains(buffer)) continue;
-    const bool may_be_large = constant_bytes(*buffer).value_or(INT64_MAX) >= kNontemporalBytes;
-    if (may_be_large && may_have_whole_rows(*buffer) && uses.stored_in_vectors.contains(buffer))
+    if (may_bypass_caches(*buffer) && uses.stored_in_vectors.contains(buffer))
       kernel.nontemporal.push_back(buffer);
   }
   return kernel;

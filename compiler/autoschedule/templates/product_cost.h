@@ -35,7 +35,7 @@ struct Product {
   double group_products = 1;  // that are a step
   double column_distance = 0;
   double row_distance = 0;
-  double row_neighbour = 0;        // from a row to the next one, where steps are apart
+  double row_neighbour = 0;  // from a row to the next one, where steps are apart
   // The axes of the sum as the row factor lies along them. Those of windows come by the same
   // elements again.
   std::vector<Stretch> row_stretches;
