@@ -11,6 +11,7 @@
 #include "compiler/codegen/operator_code.h"
 #include "compiler/ir/dispatch.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/flushed_power.h"
 #include "compiler/ir/swizzle.h"
 #include "runtime/core/error.h"
 #include "runtime/core/small_float.h"
@@ -211,6 +212,8 @@ class Expression {
   }
 
   Text of(const ir::Call& node) {
+    if (const Expr exponent = find_flushed_power(node))
+      return call("kiln_flushed_power", (*this)(exponent).text);
     const DType type = node.args[0]->type.element;
     if (node.op == Operator::BitsOf || language::type_of_bits(node.op)) {
       return call(fmt::format("kiln_bits<{}>", cuda_type(node.type.element)),

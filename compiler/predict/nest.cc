@@ -25,6 +25,7 @@
 #include "compiler/analysis/tile_product.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
+#include "compiler/ir/flushed_power.h"
 #include "compiler/ir/matrix_unit.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/swizzle.h"
@@ -309,6 +310,10 @@ class Reader : public Visitor {
   }
 
   void visit(const Call& call) override {
+    if (const Expr exponent = axes_.empty() ? nullptr : find_flushed_power(call)) {
+      operation(Operator::Exp2, call.type);
+      return (*this)(exponent);
+    }
     operation(call.op, call.type);
     Visitor::visit(call);
   }

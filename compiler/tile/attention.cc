@@ -2,6 +2,12 @@
 // What it has added up of the values so far is as large as the largest score so far makes it, and
 // gets smaller when a larger one comes.
 //
+// Of a row with n keys the sum of the powers is 1 at least, which is that of the largest score.
+// Powers and what makes sums smaller are 0 where they would be below 2^-126, as Apply has it. Each
+// of n powers loses less than 2^-126 by that; and a sum of up to n powers less than n 2^-126 when
+// it is made 0. So of the sum a part of less than n 2^-125 is lost, which no float32 has a bit for
+// before 2^100 keys, and of a result less than that part of the row's largest value.
+//
 // Source: Milakov and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al.,
 // FlashAttention, 2022.
 #include "compiler/tile/attention.h"

@@ -2,6 +2,7 @@
 #include "compiler/tile/thread_elements.h"
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/flushed_power.h"
 #include "compiler/tile/form_error.h"
 
 namespace kiln::tile {
@@ -76,6 +77,7 @@ Expr ThreadElements::element(const Apply& apply, const Instruction& each, ValueI
   std::vector<Expr> operands;
   for (const ValueId operand : each.operands)
     operands.push_back((*this)(operand, at));
+  if (apply.function == language::Operator::Exp2) return ir::flushed_power(operands[0]);
   return ir::operation(apply.function, std::move(operands));
 }
 

@@ -12,6 +12,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/parse.h"
 #include "compiler/lower.h"
+#include "tests/support/cuda_text.h"
 #include "tests/support/golden.h"
 #include "tests/support/needs_nvrtc.h"
 
@@ -64,6 +65,24 @@ TEST(CudaSource, SharedMemoryAndABarrier) { expect_source("cuda_reverse.cu", kRe
 TEST(CudaSource, ChecksWhatCouldNotBeProved) { expect_source("cuda_gather.cu", kGather); }
 TEST(CudaSource, ALaunchForEachNestAndAWorkspaceBetween) {
   expect_source("cuda_two_stages.cu", kTwoStages);
+}
+
+/// Of float32 alone, and with the exponent of the smallest number that is not subnormal.
+TEST(CudaSource, FlushesPowersInOneInstruction) {
+  const auto count = [](std::string_view value) {
+    const std::string text =
+        cuda_text(lowered(fmt::format(R"(fn f(A: float32[32], B: float32[32], C: float32[32]) {{
+    for b in 0..32 bind(blockIdx.x) {{ C[b] = {} }} }})",
+                                      value)),
+                  nullptr);
+    const size_t code = text.find("extern");
+    return testing::count_in(text.substr(code), "kiln_flushed_power(");
+  };
+  EXPECT_EQ(count("select(fma(A[b], 2.0, B[b]) < -126.0, 0.0, exp2(fma(A[b], 2.0, B[b])))"), 1U);
+  EXPECT_EQ(count("select(A[b] < -126.0, 0.0, exp2(B[b]))"), 0U);
+  EXPECT_EQ(count("select(A[b] < -125.0, 0.0, exp2(A[b]))"), 0U);
+  EXPECT_EQ(count("select(A[b] < -126.0, 1.0, exp2(A[b]))"), 0U);
+  EXPECT_EQ(count("exp2(A[b])"), 0U);
 }
 
 /// Which nobody else changes meanwhile, unless threads hand something on in them.

@@ -36,7 +36,7 @@ constexpr ThreadBlock kBlocks[] = {{128, 64}, {128, 32}, {64, 64}, {64, 32},
 // Scores and sums of a thread, in as many registers: with more of them cubins spill.
 constexpr int64_t kMostSums = 192;
 // Instructions for each score beside its products, of which one is an exponential (docs/gpu.md).
-constexpr double kScoreInstructions = 10;
+constexpr double kScoreInstructions = 7;
 constexpr double kFunctionLanes = 16;  // CUDA C++ programming guide, native arithmetic instructions
 // A block waits for what it copies, and at barriers, three times in a part of the keys.
 constexpr double kWaits = kLoadCycles + 200;
