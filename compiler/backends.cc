@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/codegen/cuda_compile.h"
 #include "compiler/language/tables/hints.h"
@@ -44,7 +45,10 @@ std::string aligned_cpu(const ir::Kernel& kernel, const Target& target,
 
 /// Code is the same for all GPUs of an architecture.
 codegen::CudaOptions cuda_options(const Target& target, const CompileOptions& options) {
-  return {without_figures(target.arch), options.strict};
+  const std::string_view arch = without_figures(target.arch);
+  return {.arch = arch,
+          .strict = options.strict,
+          .multiprocessors = autoschedule::gpu_machine(arch).multiprocessors};
 }
 
 std::string aligned_cuda(const ir::Kernel& kernel, const Target& target,
@@ -83,7 +87,8 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
 
 std::string cuda_source(const ir::Kernel& kernel, const Target& target,
                         const CompileOptions& options, std::string_view what) {
-  if (what == "cuda") return codegen::cuda_text(kernel, nullptr);
+  if (what == "cuda")
+    return codegen::cuda_text(kernel, nullptr, cuda_options(target, options).multiprocessors);
   return codegen::make_cuda_artifact(kernel, nullptr, cuda_options(target, options)).ptx;
 }
 

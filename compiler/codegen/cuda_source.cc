@@ -21,6 +21,7 @@
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_turns.h"
 #include "compiler/codegen/cuda_uses.h"
+#include "compiler/codegen/launch_bounds.h"
 #include "compiler/codegen/matrix_calls.h"
 #include "compiler/codegen/matrix_chains.h"
 #include "compiler/codegen/narrow_index.h"
@@ -54,11 +55,12 @@ std::string_view vector_type(int64_t bytes) {
 class Function {
  public:
   Function(const CudaEntry& entry, const LaunchNest& nest, const HostLoops& around,
-           LaunchOrder order)
+           LaunchOrder order, int64_t multiprocessors)
       : kernel_(*entry.kernel),
         nest_(nest),
         around_(around),
         order_(order),
+        multiprocessors_(multiprocessors),
         has_narrow_sizes_(entry.is_narrow),
         is_narrow_(entry.is_narrow || has_narrow_indices(nest, around)) {
     for (const For* axis : nest.axes)
@@ -75,8 +77,11 @@ class Function {
     chains_ = matrix_chains(nest_.body, nest_.axes);
     TurnLoops turns = turn_loops(nest_.body);
     written_twice_ = std::move(turns.written_twice);
-    line("extern \"C\" __global__ void {}{}({}) {{",
-         launch_bounds_of(nest_, !sums_.empty(), !turns.all.empty()), name, parameters);
+    const RegisterNeeds needs{.has_matrices = !sums_.empty(),
+                              .has_turns = !turns.all.empty(),
+                              .multiprocessors = multiprocessors_};
+    line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds_of(nest_, needs), name,
+         parameters);
     ++depth_;
     if (order_.is_after_checks) line("if (kiln_is_stopped()) return;");
     for (const For* axis : nest_.axes) {
@@ -507,6 +512,7 @@ class Function {
   const LaunchNest& nest_;
   const HostLoops& around_;  // at most one, whose number is the last argument
   const LaunchOrder order_;
+  const int64_t multiprocessors_;
   const bool has_narrow_sizes_;
   const bool is_narrow_;  // loop variables and what is made of them have 32 bits
   CudaNames names_;
@@ -534,7 +540,7 @@ class Function {
 
 }  // namespace
 
-CudaSource cuda_source(std::span<const CudaEntry> entries) {
+CudaSource cuda_source(std::span<const CudaEntry> entries, int64_t multiprocessors) {
   CudaSource result;
   std::string functions;
   for (const CudaEntry& entry : entries) {
@@ -556,7 +562,7 @@ CudaSource cuda_source(std::span<const CudaEntry> entries) {
         functions += "\n";
         result.statements.push_back(nullptr);
       }
-      Function function(entry, nest, around, orders[launches.size()]);
+      Function function(entry, nest, around, orders[launches.size()], multiprocessors);
       functions += function(name);
       const std::vector<const Node*> statements = function.statements();
       result.statements.insert(result.statements.end(), statements.begin(), statements.end());

@@ -25,7 +25,8 @@ struct CudaSource {
 };
 
 /// The kernels as CUDA C, a __global__ function a launch, called as runtime/core/kernel_abi.h says.
-/// Throws Unsupported for what CUDA does not know yet.
-CudaSource cuda_source(std::span<const CudaEntry> entries);
+/// Registers are shared out for a GPU with so many multiprocessors; 0: for any. Throws Unsupported
+/// for what CUDA does not know yet.
+CudaSource cuda_source(std::span<const CudaEntry> entries, int64_t multiprocessors = 0);
 
 }  // namespace kiln::codegen

@@ -12,9 +12,6 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "compiler/codegen/cuda_launch.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/races.h"
@@ -28,7 +25,6 @@ constexpr int64_t kFewLoads = 4;  // from memory, each of which has an address
 // Of a thread's own elements: 64 sums of 8 steps, and what is on its way to shared memory.
 constexpr int64_t kLeastUpdates = 512;
 constexpr int64_t kMostUpdates = 576;
-constexpr int64_t kThreadsOfHalf = 256;
 
 /// What an iteration has, with its loops written out.
 class Turns : public Visitor {
@@ -111,18 +107,6 @@ TurnLoops turn_loops(const Stmt& body) {
   FindsTurns walk;
   walk(body);
   return std::move(walk.found);
-}
-
-/// ptxas gives a thread no more registers than a block has room for: of its own size, where that is
-/// known, or of any that the device allows. Else a launch may fail for want of them. Where it holds
-/// sums of matrices they are not for more blocks: spilled registers would cost more. Where two
-/// memories take turns they are for two blocks of 256 threads, which wait in turns.
-std::string launch_bounds_of(const LaunchNest& nest, bool has_matrices, bool has_turns) {
-  const int64_t threads = most_threads(nest);
-  std::string blocks = has_matrices ? ", 1" : "";
-  if (has_turns && !has_matrices && threads <= kThreadsOfHalf)
-    blocks = fmt::format(", {}", 2 * kThreadsOfHalf / threads);
-  return fmt::format("__launch_bounds__({}{}) ", threads, blocks);
 }
 
 }  // namespace kiln::codegen

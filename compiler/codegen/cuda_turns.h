@@ -1,9 +1,8 @@
 #pragma once
 
-#include <string>
 #include <unordered_set>
 
-#include "compiler/ir/launch.h"
+#include "compiler/ir/stmt.h"
 
 namespace kiln::codegen {
 
@@ -15,9 +14,5 @@ struct TurnLoops {
   LoopSet written_twice;  // those of which code has two iterations written out
 };
 TurnLoops turn_loops(const ir::Stmt& body);
-
-/// "__launch_bounds__(256, 2) ". `has_matrices`: a thread holds sums of matrices; `has_turns`:
-/// there are loops with such turns.
-std::string launch_bounds_of(const ir::LaunchNest& nest, bool has_matrices, bool has_turns);
 
 }  // namespace kiln::codegen

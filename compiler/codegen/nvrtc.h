@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,9 +13,10 @@ struct CudaBinary {
 };
 
 struct CudaOptions {
-  std::string_view arch;  // "sm_90"
-  bool strict = false;    // a product and a sum are rounded each, never as one multiply-add
-  bool lines = false;     // the code says which line of the source it is of
+  std::string_view arch;        // "sm_90"
+  bool strict = false;          // a product and a sum are rounded each, never as one multiply-add
+  bool lines = false;           // the code says which line of the source it is of
+  int64_t multiprocessors = 0;  // that sources are written for; 0: not known
 };
 
 /// Throws InvalidArgument ARCH for what is not written as an architecture.

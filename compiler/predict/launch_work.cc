@@ -23,7 +23,6 @@ using ir::Operator;
 using ir::ThreadAxis;
 
 using autoschedule::kLoadCycles;
-using autoschedule::kLoadsUnderWay;
 
 constexpr int64_t kVectorBytes = autoschedule::kVectorBytesOfThread;
 constexpr int64_t kMatricesOfLoad = 4;
@@ -53,7 +52,8 @@ double instructions_of(const Operations& operations) {
 
 class Launch : public LaunchWork {
  public:
-  explicit Launch(size_t depth) : depth_(depth) {}
+  Launch(size_t depth, int64_t multiprocessors)
+      : depth_(depth), multiprocessors_(static_cast<double>(multiprocessors)) {}
 
   void read(const Nest& nest) {
     const Nest* at = &nest;
@@ -68,6 +68,7 @@ class Launch : public LaunchWork {
       if (!goes_on) break;
       at = &at->inner[0];
     }
+    under_way_ = autoschedule::loads_under_way(std::ceil(blocks / multiprocessors_) * threads);
     registers = std::min(nest.words_of_thread + kOtherRegisters, kMostRegisters);
     work = at->kind == LoopKind::ThreadIndex ? of_body(*at) : of(*at);
   }
@@ -93,9 +94,19 @@ class Launch : public LaunchWork {
     const double loads = work.load_waits;
     work = work.times(nest.extent);
     if (nest.inner.empty())
-      work.load_waits =
-          nest.extent <= kShortLoop ? loads : loads * std::ceil(nest.extent / kLoadsUnderWay);
+      work.load_waits = nest.extent <= kShortLoop
+                            ? loads
+                            : loads * std::ceil(nest.extent / iterations_under_way(nest));
     return work;
+  }
+
+  /// Of a loop whose loads are under way together with those of the next iterations.
+  double iterations_under_way(const Nest& nest) const {
+    const auto loads =
+        static_cast<double>(std::ranges::count_if(merged(nest.touches), [](const Touch& touch) {
+          return touch.buffer->scope == ir::Scope::Global && !touch.is_store;
+        }));
+    return std::max(std::floor(under_way_ / std::max(loads, 1.0)), 1.0);
   }
 
   ThreadWork of_body(const Nest& nest) {
@@ -234,6 +245,8 @@ class Launch : public LaunchWork {
   }
 
   size_t depth_;
+  double multiprocessors_;
+  double under_way_ = 1;                 // loads of a loop
   std::set<const ir::Buffer*> touched_;  // in memory
   ThreadLoops threads_;
 };
@@ -241,13 +254,13 @@ class Launch : public LaunchWork {
 }  // namespace
 
 std::vector<AccessRow> accesses_of_launch(const Nest& nest, size_t depth) {
-  Launch launch(depth);
+  Launch launch(depth, 1);
   launch.read(nest);
   return std::move(launch.rows);
 }
 
-LaunchWork launch_work(const Nest& nest, size_t depth) {
-  Launch launch(depth);
+LaunchWork launch_work(const Nest& nest, size_t depth, int64_t multiprocessors) {
+  Launch launch(depth, multiprocessors);
   launch.read(nest);
   return launch;
 }

@@ -81,7 +81,8 @@ struct AccessRow {
 /// Those of a launch, each that differs once.
 std::vector<AccessRow> accesses_of_launch(const Nest& nest, size_t depth);
 
-/// Of the loops over the threads of a launch, which have `depth` loops of the host around them.
-LaunchWork launch_work(const Nest& nest, size_t depth);
+/// Of the loops over the threads of a launch, which have `depth` loops of the host around them, on
+/// a GPU with so many multiprocessors.
+LaunchWork launch_work(const Nest& nest, size_t depth, int64_t multiprocessors);
 
 }  // namespace kiln::predict

@@ -57,7 +57,7 @@ class Gpu {
 
  private:
   void add_launch(const Nest& nest, double times, size_t depth) {
-    const LaunchWork launch = launch_work(nest, depth);
+    const LaunchWork launch = launch_work(nest, depth, machine_.multiprocessors);
     static constexpr LaunchFacts kNone;
     const LaunchFacts& facts = launches_ < facts_.size() ? facts_[launches_] : kNone;
     ++launches_;

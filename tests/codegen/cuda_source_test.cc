@@ -204,6 +204,27 @@ TEST(CudaSource, BoundsTheRegistersOfABlockWhoseSizeTheCallDecides) {
             "__launch_bounds__(256)");
 }
 
+/// Which a thread that loads in a loop makes of, unless others have them.
+TEST(CudaSource, GivesTheRegistersOfAMultiprocessorToFewThreads) {
+  const auto bounds = [](int64_t blocks, std::string_view body, int64_t multiprocessors) {
+    const std::string text =
+        cuda_text(lowered(fmt::format(
+                      "fn f(A: float32[8, {0}, 512], B: float32[{0}, 512]) {{"
+                      " for i in 0..{0} bind(blockIdx.x) {{ for j in 0..512 bind(threadIdx.x) "
+                      "{{ {1} }} }} }}",
+                      blocks, body)),
+                  nullptr, multiprocessors);
+    const size_t at = text.find("__launch_bounds__(");
+    return at == std::string::npos ? text : text.substr(at, text.find(')', at) + 1 - at);
+  };
+  constexpr std::string_view kSum = "for k in 0..8 { B[i, j] = B[i, j] + A[k, i, j] }";
+  EXPECT_EQ(bounds(128, kSum, 132), "__launch_bounds__(512, 2)");
+  EXPECT_EQ(bounds(264, kSum, 132), "__launch_bounds__(512, 2)");
+  EXPECT_EQ(bounds(265, kSum, 132), "__launch_bounds__(512)");
+  EXPECT_EQ(bounds(128, kSum, 0), "__launch_bounds__(512)");
+  EXPECT_EQ(bounds(128, "B[i, j] = A[0, i, j]", 132), "__launch_bounds__(512)");
+}
+
 TEST(CudaSource, ComputesSmallFloatsInFloat) {
   expect_source("cuda_half.cu", R"(fn half(A: float16[n], B: bfloat16[n], C: float16[n]) {
     for b in 0..floordiv(n + 63, 64) bind(blockIdx.x) { for t in 0..64 bind(threadIdx.x) {

@@ -101,6 +101,10 @@ def test_columns_have_threads_for_their_rows(daemon, reduction):
     assert code.widths("LDG") == {16}, code.kinds
     # 128 blocks of 512 threads, each of which reads 64 rows of four columns.
     assert len(code.opcodes) < 2.2 * 256 * 1.5
+    # 1024 threads of a multiprocessor have 64 registers each.
+    kinds = [opcode.split(".")[0] for opcode in code.opcodes]
+    first = next(i for i, kind in enumerate(kinds) if kind in {"FADD", "FMNMX"})
+    assert kinds[:first].count("LDG") >= 10, kinds
 
 
 def test_a_transpose_moves_128_bits_either_way(daemon):

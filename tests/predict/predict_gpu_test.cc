@@ -50,6 +50,23 @@ TEST(PredictGpu, LoopsThatBlocksEndElsewhereCountOnTheAverage) {
   EXPECT_NEAR(multiply_adds("max(b - 528, 0)") / multiply_adds("1056"), 0.125, 0.01);
 }
 
+/// They have the registers: ten of the 64 loads of a column at once, and of more threads four.
+TEST(PredictGpu, FewThreadsHaveMoreLoadsUnderWay) {
+  const auto waits = [](int blocks) {
+    const std::string body = "for b in 0.." + std::to_string(blocks) + R"( bind(blockIdx.x) {
+      for t in 0..512 bind(threadIdx.x) {
+        allocate s: float32[1] scope(local) {
+          for k in 0..64 { s[0] = s[0] + A[k*540672 + b*512 + t] }
+          C[b*512 + t] = s[0] } } })";
+    return term_of_gpu(predicted_on_gpu("A: float32[34603008], C: float32[540672]", body.c_str(),
+                                        {{.instructions = 1, .blocks_at_once = 2}}),
+                       "latency");
+  };
+  EXPECT_EQ(waits(132), 7 * autoschedule::kLoadCycles);
+  EXPECT_EQ(waits(264), 7 * autoschedule::kLoadCycles);
+  EXPECT_EQ(waits(396), 2 * 16 * autoschedule::kLoadCycles);
+}
+
 TEST(PredictGpu, WhatIsReadApartTakesWholeSectors) {
   const Prediction dense = predicted_on_gpu("A: float32[33554432], C: float32[33554432]", R"(
     for b in 0..131072 bind(blockIdx.x) { for t in 0..256 bind(threadIdx.x) {

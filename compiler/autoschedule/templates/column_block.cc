@@ -122,8 +122,9 @@ double column_cycles(const Chooser& chooser, StageId id, int64_t parts) {
   const auto at_once =
       static_cast<double>(std::clamp<int64_t>(arch.threads / block.threads(), 1, arch.blocks));
   // And once for the sums of the threads, in shared memory.
+  const double under_way = loads_under_way(turns * static_cast<double>(block.threads()));
   const double waits = kLoadCycles *
-                       (whole(whole(rows, static_cast<double>(block.rows)), kLoadsUnderWay) + 1) *
+                       (whole(whole(rows, static_cast<double>(block.rows)), under_way) + 1) *
                        whole(turns, at_once);
   return std::max({waits, turns * elements * bytes / machine.l2_bytes,
                    turns * elements * few / static_cast<double>(machine.float_lanes),
@@ -138,8 +139,9 @@ double element_cycles(const Chooser& chooser, StageId id) {
   const auto rows = static_cast<double>(constant_extent_of(graph, stage.reduce).value_or(1));
   const auto multiprocessors = static_cast<double>(machine.multiprocessors);
   const auto at_once = static_cast<double>(ir::gpu_arch(chooser.arch).threads);
+  const double under_way = loads_under_way(threads / multiprocessors);
   const double waits =
-      kLoadCycles * whole(rows, kLoadsUnderWay) * whole(threads, multiprocessors * at_once);
+      kLoadCycles * whole(rows, under_way) * whole(threads, multiprocessors * at_once);
   const double bytes = threads * rows * static_cast<double>(element_bytes(graph, stage));
   return std::max(waits, bytes / (machine.memory_bytes * multiprocessors));
 }

@@ -90,8 +90,9 @@ double few_rows_cycles(const FewRows& rows, const FewRowsProduct& product, int64
   const double turns = std::ceil(blocks / multiprocessors);
   const double steps = static_cast<double>(product.steps) / static_cast<double>(parts);
   const auto lines = static_cast<double>(product.few + rows.rows);  // of a block
+  const double under_way = loads_under_way(turns * static_cast<double>(kThreads));
   const double waits =
-      kLoadCycles * std::ceil(steps / static_cast<double>(kThreads * rows.lanes) / kLoadsUnderWay);
+      kLoadCycles * std::ceil(steps / static_cast<double>(kThreads * rows.lanes) / under_way);
   const double memory = static_cast<double>((product.few + product.many) * product.batch) *
                         static_cast<double>(product.steps * rows.element_bytes) /
                         (machine.memory_bytes * multiprocessors);

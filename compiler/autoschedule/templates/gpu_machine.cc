@@ -89,6 +89,11 @@ GpuMachine gpu_machine(std::string_view arch) {
   return machine;
 }
 
+double loads_under_way(double threads) {
+  constexpr double kFewThreads = 1024;
+  return threads > kFewThreads ? 4 : 10;
+}
+
 std::string arch_for(std::string_view arch, const GpuFigures& figures) {
   constexpr double kOfClocks = 0.15;  // what a GPU runs at depends on its power
   constexpr double kOfMemory = 0.05;

@@ -34,10 +34,12 @@ constexpr int64_t kVectorBytesOfThread = 16;
 using ir::kBankBytes;
 using ir::kBanks;
 
-/// Cycles that a load from memory takes, and how many of a loop are under way at once, to which
-/// compilers unroll it: estimated.
+/// Cycles that a load from memory takes: estimated.
 constexpr double kLoadCycles = 600;
-constexpr double kLoadsUnderWay = 4;
+
+/// Loads of a loop that a thread has under way at once, where a launch has so many threads for each
+/// multiprocessor: as many as it is given registers for (codegen/launch_bounds.cc).
+double loads_under_way(double threads);
 
 /// What a launch takes beside its work: estimated.
 constexpr double kLaunchSeconds = 2e-6;
