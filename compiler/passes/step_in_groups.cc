@@ -11,13 +11,14 @@
 //       vectorized, 4 at a time: S[i, g*16 + 4 ..] = S.steps[0..16] }
 //     the steps that are left, one by one }
 //
-// Where no loop is bound to threads, one runs the whole.
+// Where no loop is bound to threads, one runs the whole. Where threads are few there are more steps
+// in a group, and one of the size above behind those (analysis/steps_at_once.h).
 //
 // The rows of a warp's threads lie apart, so that each access of one element takes a line of the
 // cache for each thread; of four elements it takes no more. And loads do not wait for the stores of
 // the steps before, which could be to the same place for all that a compiler of CUDA C knows: down
 // columns, S[t + 1, j] = S[t, j] + X[t + 1, j], that is all, since a warp's threads read side by
-// side there, and a thread has 32 loads under way instead of one.
+// side there, and a thread has 32 or 64 loads under way instead of one.
 //
 // While indices are per dimension; vectorize_loops knows what is aligned.
 #include <algorithm>
@@ -26,6 +27,7 @@
 
 #include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
+#include "compiler/analysis/steps_at_once.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
@@ -75,18 +77,23 @@ class UseHeld : public Mutator {
 /// A loop whose body is the store of a step.
 class Steps {
  public:
-  Steps(const For& loop, const Store& store, Line result, const std::vector<Line>& lines)
+  /// Which so many threads run at once.
+  Steps(const For& loop, const Store& store, Line result, std::vector<Line> lines,
+        std::optional<int64_t> threads)
       : loop_(loop),
         store_(store),
         result_(std::move(result)),
+        lines_(std::move(lines)),
         per_vector_(per_vector(result_)),
-        group_(group_of(result_, lines.size())),
+        groups_{group_of(result_, lines_.size())},
         last_(local(result_.buffer, ".last", 1)) {
-    for (const Line& line : lines)
-      held_.emplace_back(line, local(line.buffer, ".steps", group_));
+    if (!threads || !as_const_int(loop.extent)) return;
+    const int64_t many = analysis::steps_at_once(
+        groups_[0], *threads, size_of(result_.buffer->type), static_cast<int64_t>(lines_.size()));
+    if (many > groups_[0]) groups_.insert(groups_.begin(), many);
   }
 
-  /// Steps that are done at once, where a step reads so many lines.
+  /// Steps that are done at once at least, where a step reads so many lines.
   static int64_t group_of(const Line& result, size_t lines) {
     return result.is_row() ? per_vector(result) * kVectors
                            : kElements / static_cast<int64_t>(std::bit_ceil(lines));
@@ -95,15 +102,21 @@ class Steps {
   Stmt write() const {
     // The first elements up to a vector of the result, and those after the last group.
     const int64_t before = (per_vector_ - first_of_vector(result_).value_or(0)) % per_vector_;
-    const Expr whole = loop_.extent - before;
-    const Expr groups = analysis::simplify(floordiv(whole, index(group_)));
-    const Expr left = analysis::simplify(floormod(whole, index(group_)));
     std::vector<Stmt> all = {
         Store::make(last_, {index(0)}, Load::make(result_.buffer, result_.at(index(-1))))};
     add_single(all, index(before), index(0));
-    const VarRef g = Var::make("g");
-    all.push_back(For::make(g, groups, LoopKind::Serial, written_group(Expr(g) * group_ + before)));
-    add_single(all, left, analysis::simplify(groups * group_ + before));
+    Expr first = index(before);
+    Expr left = loop_.extent - before;
+    for (const int64_t steps : groups_) {
+      const Expr groups = analysis::simplify(floordiv(left, index(steps)));
+      const VarRef g = Var::make("g");
+      if (!is_const(groups, 0))
+        all.push_back(
+            For::make(g, groups, LoopKind::Serial, written_group(Expr(g) * steps + first, steps)));
+      first = analysis::simplify(groups * steps + first);
+      left = analysis::simplify(floormod(left, index(steps)));
+    }
+    add_single(all, left, first);
     const Stmt steps = Allocate::make(last_, Block::make(std::move(all)));
     if (as_const_int(loop_.extent)) return steps;
     // Before no step there may be no element.
@@ -139,25 +152,29 @@ class Steps {
     return substitute(use(store_.value), {{loop_.var, step}});
   }
 
-  Stmt written_group(const Expr& first) const {
-    const BufferRef results = local(result_.buffer, ".steps", group_);
+  Stmt written_group(const Expr& first, int64_t steps) const {
+    Held held;
+    for (const Line& line : lines_)
+      held.emplace_back(line, local(line.buffer, ".steps", steps));
+    const BufferRef results = local(result_.buffer, ".steps", steps);
     std::vector<Stmt> body;
-    for (const auto& [line, held] : held_)
-      body.push_back(moved(line, held, first, true));
+    for (const auto& [line, memory] : held)
+      body.push_back(moved(line, memory, first, steps, true));
     const VarRef u = Var::make("u");
     body.push_back(For::make(
-        u, index(group_), LoopKind::Unrolled,
-        Block::make({Store::make(last_, {index(0)}, value_at(first + Expr(u), held_, Expr(u))),
+        u, index(steps), LoopKind::Unrolled,
+        Block::make({Store::make(last_, {index(0)}, value_at(first + Expr(u), held, Expr(u))),
                      Store::make(results, {Expr(u)}, Load::make(last_, {index(0)}))})));
-    body.push_back(moved(result_, results, first, false));
+    body.push_back(moved(result_, results, first, steps, false));
     Stmt all = Allocate::make(results, Block::make(std::move(body)));
-    for (const auto& [line, held] : held_)
-      all = Allocate::make(held, std::move(all));
+    for (const auto& [line, memory] : held)
+      all = Allocate::make(memory, std::move(all));
     return all;
   }
 
   /// A group of a line to or from the buffer that holds it; in vectors, if it is a row.
-  Stmt moved(const Line& line, const BufferRef& held, const Expr& first, bool is_load) const {
+  Stmt moved(const Line& line, const BufferRef& held, const Expr& first, int64_t steps,
+             bool is_load) const {
     const VarRef n = Var::make("n");
     const VarRef lane = Var::make("lane");
     const Expr within = per_vector_ == 1 ? Expr(n) : Expr(n) * per_vector_ + Expr(lane);
@@ -166,28 +183,34 @@ class Steps {
                         : Store::make(line.buffer, std::move(place), Load::make(held, {within}));
     if (per_vector_ > 1)
       move = For::make(lane, index(per_vector_), LoopKind::Vectorized, std::move(move));
-    return For::make(n, index(group_ / per_vector_), LoopKind::Unrolled, std::move(move));
+    return For::make(n, index(steps / per_vector_), LoopKind::Unrolled, std::move(move));
   }
 
   const For& loop_;
   const Store& store_;
   const Line result_;
+  const std::vector<Line> lines_;
   const int64_t per_vector_;
-  const int64_t group_;
+  std::vector<int64_t> groups_;  // the largest first
   const BufferRef last_;
-  Held held_;
 };
 
 class StepInGroups : public Mutator {
   using Mutator::visit;
 
   Stmt visit(const For& loop) override {
+    const std::optional<int64_t> around = threads_;
+    if (loop.loop_kind == LoopKind::ThreadIndex) {
+      const std::optional<int64_t> extent = as_const_int(loop.extent);
+      threads_ = around && extent ? std::optional(*around * *extent) : std::nullopt;
+    }
     const Stmt result = Mutator::visit(loop);
+    threads_ = around;
     const Stmt steps = in_groups(*as<For>(result));
     return steps ? steps : result;
   }
 
-  static Stmt in_groups(const For& loop) {
+  Stmt in_groups(const For& loop) const {
     // A thread without a row does nothing in any step.
     const auto* guard = as<If>(loop.body);
     if (guard != nullptr) {
@@ -200,7 +223,7 @@ class StepInGroups : public Mutator {
     return in_groups(loop, loop.body);
   }
 
-  static Stmt in_groups(const For& loop, const Stmt& body) {
+  Stmt in_groups(const For& loop, const Stmt& body) const {
     const auto* store = as<Store>(body);
     if (loop.loop_kind != LoopKind::Serial || store == nullptr || store->predicate ||
         store->value->type.lanes != 1)
@@ -212,7 +235,7 @@ class StepInGroups : public Mutator {
     if (!reads.is_recurrence() || reads.lines.empty() ||
         reads.lines.size() > static_cast<size_t>(kMostLines) || !is_long(loop, *result, reads))
       return nullptr;
-    return Steps(loop, *store, *result, reads.lines).write();
+    return Steps(loop, *store, *result, reads.lines, threads_).write();
   }
 
   /// A vector begins at a place that is known.
@@ -230,6 +253,8 @@ class StepInGroups : public Mutator {
     const int64_t least = group + per_vector(result);
     return count.value_or(least) >= least && size_of(result.buffer->type) >= kLeastBytes;
   }
+
+  std::optional<int64_t> threads_ = 1;  // of the launch; nothing where the call says how many
 };
 
 }  // namespace

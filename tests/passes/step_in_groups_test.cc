@@ -133,12 +133,12 @@ std::string column_sums(std::string_view rows, std::string_view steps, std::stri
 }
 
 TEST(StepInGroups, DownColumnsElementsAreLoadedOneByOne) {
-  expect_becomes(step_in_groups, column_sums("101", "100", "S[t, i] + X[t + 1, i]"),
-                 R"(fn f(X: float32[101, 8], Y: float32[8, 101], S: float32[101, 8]) {
+  expect_becomes(step_in_groups, column_sums("60", "59", "S[t, i] + X[t + 1, i]"),
+                 R"(fn f(X: float32[60, 8], Y: float32[8, 60], S: float32[60, 8]) {
     for i in 0..8 bind(threadIdx.x) {
     allocate S.last: float32[1] scope(local)
     S.last[0] = S[0, i]
-    for g in 0..3 {
+    for g in 0..1 {
       allocate X.steps: float32[32] scope(local)
       allocate S.steps: float32[32] scope(local)
       for n in 0..32 unroll { X.steps[n] = X[g*32 + n + 1, i] }
@@ -146,10 +146,36 @@ TEST(StepInGroups, DownColumnsElementsAreLoadedOneByOne) {
         S.last[0] = S.last[0] + X.steps[v]
         S.steps[v] = S.last[0] }
       for n in 0..32 unroll { S[g*32 + n + 1, i] = S.steps[n] } }
-    for w in 0..4 unroll {
-      S.last[0] = S.last[0] + X[96 + w + 1, i]
-      S[w + 97, i] = S.last[0] } } })",
+    for w in 0..27 unroll {
+      S.last[0] = S.last[0] + X[32 + w + 1, i]
+      S[w + 33, i] = S.last[0] } } })",
                  kCuda);
+}
+
+/// So that there are enough bytes under way: what is left of 64 steps has a group of its own.
+TEST(StepInGroups, FewThreadsLoadMoreElementsAtOnce) {
+  const auto columns = [](int64_t threads, std::string_view type) {
+    return ir::print(run_pass(
+        step_in_groups,
+        fmt::format("fn f(X: {1}[200, {0}], S: {1}[200, {0}]) {{ for i in 0..{0} bind(blockIdx.x) "
+                    "{{ for t in 0..199 {{ S[t + 1, i] = S[t, i] + X[t + 1, i] }} }} }}",
+                    threads, type),
+        kCuda));
+  };
+  const std::string few = columns(4096, "float32");
+  EXPECT_NE(few.find("for g in 0..3 {\n      allocate X.steps: float32[64]"), std::string::npos)
+      << few;
+  EXPECT_EQ(few.find("float32[32]"), std::string::npos) << few;  // 199 = 3 * 64 + 7
+  EXPECT_NE(columns(20000, "float32").find("float32[64] scope(local)"), std::string::npos);
+  EXPECT_EQ(columns(30000, "float32").find("float32[64] scope(local)"), std::string::npos);
+  EXPECT_EQ(columns(4096, "float64").find("float64[64] scope(local)"), std::string::npos);
+  const std::string rows = ir::print(run_pass(
+      step_in_groups,
+      sums("127", "S[i, t] + X[i, t + 1]", "X: float32[8, 128], S: float32[8, 128]"), kCuda));
+  // 127 = 3 + 64 + 3 * 16 + 12
+  EXPECT_NE(rows.find("for g in 0..1 {\n      allocate X.steps: float32[64]"), std::string::npos)
+      << rows;
+  EXPECT_NE(rows.find("0..3 {\n      allocate X.steps_1: float32[16]"), std::string::npos) << rows;
 }
 
 /// The call says how many steps there are; of two lines, which may go along any dimension, half as
@@ -200,7 +226,7 @@ TEST(StepInGroups, LeavesWhatIsNoRecurrenceDownAColumn) {
 TEST(StepInGroups, IsByTheBytesOfAnElement) {
   const std::string wide = ir::print(
       run_pass(step_in_groups,
-               sums("40", "S[i, t] + X[i, t + 1]", "X: float64[8, 64], S: float64[8, 64]"), kCuda));
+               sums("24", "S[i, t] + X[i, t + 1]", "X: float64[8, 64], S: float64[8, 64]"), kCuda));
   EXPECT_NE(wide.find("float64[8] scope(local)"), std::string::npos) << wide;
   expect_unchanged(step_in_groups,
                    sums("40", "S[i, t] + X[i, t + 1]", "X: float16[8, 64], S: float16[8, 64]"),

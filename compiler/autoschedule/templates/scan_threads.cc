@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/analysis/steps_at_once.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/parameters.h"
@@ -23,10 +24,12 @@ namespace {
 
 using schedule::Attach;
 
-// Steps whose elements a thread has under way at once: along a row four vectors, as step_in_groups
-// does it.
-constexpr double kStepsOfRow = 16;
-constexpr double kStepsOfColumn = 32;
+// Steps whose elements a thread has under way at once at least: along a row four vectors, as
+// step_in_groups does it.
+constexpr int64_t kStepsOfRow = 16;
+constexpr int64_t kStepsOfColumn = 32;
+// The same where parts are added up.
+constexpr int64_t kStepsOfSums = 32;
 constexpr double kAddCycles = 4;  // from one step to the next
 // What a call is taken to bring where it brings the number of steps.
 constexpr int64_t kUnknownSteps = 1 << 20;
@@ -53,7 +56,9 @@ class ScanTimes {
   ScanTimes(const StageGraph& graph, const Stage& update, int64_t steps, int64_t columns,
             const GpuMachine& machine)
       : steps_(static_cast<double>(steps)),
-        wait_(kLoadCycles / (has_time_last(update) ? kStepsOfRow : kStepsOfColumn) + kAddCycles),
+        columns_(columns),
+        fewest_(has_time_last(update) ? kStepsOfRow : kStepsOfColumn),
+        bytes_(size_of(update.types[0])),
         launch_(kLaunchSeconds * machine.gigahertz * 1e9) {
     double read = 0;
     schedule::for_each_read(update.bodies[0], [&](const ir::TensorRead& each) {
@@ -66,20 +71,35 @@ class ScanTimes {
     stored_ = elements * static_cast<double>(size_of(update.types[0])) / rate;
   }
 
-  double whole() const { return launch_ + std::max(steps_ * wait_, read_ + stored_); }
+  double whole() const {
+    return launch_ + std::max(steps_ * wait_of(steps_at_once(1)), read_ + stored_);
+  }
 
   /// In parts of `part` steps.
   double in_parts(int64_t part) const {
     const auto length = static_cast<double>(part);
-    const double sums = std::max(length * wait_, read_);
-    const double starts = steps_ / length * (kLoadCycles / kStepsOfColumn + kAddCycles);
-    const double all = std::max(length * wait_, read_ + stored_);
+    const double parts = steps_ / length;
+    const double sums = std::max(length * wait_of(kStepsOfSums), read_);
+    const double starts = parts * wait_of(steps_at_once(1));
+    const double all = std::max(length * wait_of(steps_at_once(parts)), read_ + stored_);
     return 3 * launch_ + sums + starts + all;
   }
 
  private:
+  /// Where time is in so many parts.
+  int64_t steps_at_once(double parts) const {
+    const auto threads = static_cast<int64_t>(static_cast<double>(columns_) * parts);
+    return analysis::steps_at_once(fewest_, threads, bytes_, 1);
+  }
+  /// Of a step.
+  static double wait_of(int64_t at_once) {
+    return kLoadCycles / static_cast<double>(at_once) + kAddCycles;
+  }
+
   const double steps_;
-  const double wait_;  // of a step
+  const int64_t columns_;
+  const int64_t fewest_;
+  const int64_t bytes_;
   const double launch_;
   double read_ = 0;
   double stored_ = 0;
