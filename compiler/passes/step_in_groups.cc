@@ -7,8 +7,8 @@
 //     unrolled for u in 0..3 { S.last[0] = S.last[0] + X[i, u + 1]    S[i, u + 1] = S.last[0] }
 //     for g in 0..255 {
 //       vectorized, 4 at a time: X.steps[0..16] = X[i, g*16 + 4 ..]
-//       unrolled for u in 0..16 { S.last[0] = S.last[0] + X.steps[u]    S.steps[u] = S.last[0] }
-//       vectorized, 4 at a time: S[i, g*16 + 4 ..] = S.steps[0..16] }
+//       unrolled for u in 0..16 { S.last[0] = S.last[0] + X.steps[u]    X.steps[u] = S.last[0] }
+//       vectorized, 4 at a time: S[i, g*16 + 4 ..] = X.steps[0..16] }
 //     the steps that are left, one by one }
 //
 // Where no loop is bound to threads, one runs the whole. Where threads are few there are more steps
@@ -156,7 +156,9 @@ class Steps {
     Held held;
     for (const Line& line : lines_)
       held.emplace_back(line, local(line.buffer, ".steps", steps));
-    const BufferRef results = local(result_.buffer, ".steps", steps);
+    // A result takes the place of what only its step reads, in registers once.
+    const bool has_room = held[0].second->type == result_.buffer->type;
+    const BufferRef results = has_room ? held[0].second : local(result_.buffer, ".steps", steps);
     std::vector<Stmt> body;
     for (const auto& [line, memory] : held)
       body.push_back(moved(line, memory, first, steps, true));
@@ -166,7 +168,8 @@ class Steps {
         Block::make({Store::make(last_, {index(0)}, value_at(first + Expr(u), held, Expr(u))),
                      Store::make(results, {Expr(u)}, Load::make(last_, {index(0)}))})));
     body.push_back(moved(result_, results, first, steps, false));
-    Stmt all = Allocate::make(results, Block::make(std::move(body)));
+    Stmt all = Block::make(std::move(body));
+    if (!has_room) all = Allocate::make(results, std::move(all));
     for (const auto& [line, memory] : held)
       all = Allocate::make(memory, std::move(all));
     return all;

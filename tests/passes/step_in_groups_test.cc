@@ -26,14 +26,13 @@ TEST(StepInGroups, LoadsAndStoresSeveralStepsAtOnce) {
       S[i, u + 1] = S.last[0] }
     for g in 0..2 {
       allocate X.steps: float32[16] scope(local)
-      allocate S.steps: float32[16] scope(local)
       for n in 0..4 unroll { for l in 0..4 vectorize {
         X.steps[n*4 + l] = X[i, g*16 + n*4 + l + 4] } }
       for v in 0..16 unroll {
         S.last[0] = S.last[0] + X.steps[v]*float32(g*16 + 3 + v)
-        S.steps[v] = S.last[0] }
+        X.steps[v] = S.last[0] }
       for n in 0..4 unroll { for l in 0..4 vectorize {
-        S[i, g*16 + n*4 + l + 4] = S.steps[n*4 + l] } } }
+        S[i, g*16 + n*4 + l + 4] = X.steps[n*4 + l] } } }
     for w in 0..5 unroll {
       S.last[0] = S.last[0] + X[i, 35 + w + 1]*float32(35 + w)
       S[i, w + 36] = S.last[0] } } })",
@@ -85,14 +84,13 @@ TEST(StepInGroups, RowsMayBeOfAnyLength) {
         S[i, u + 1] = S.last[0] }
       for g in 0..floordiv(n - 4, 16) {
         allocate X.steps: float32[16] scope(local)
-        allocate S.steps: float32[16] scope(local)
         for n_1 in 0..4 unroll { for l in 0..4 vectorize {
           X.steps[n_1*4 + l] = X[i, g*16 + n_1*4 + l + 4] } }
         for v in 0..16 unroll {
           S.last[0] = S.last[0] + X.steps[v]
-          S.steps[v] = S.last[0] }
+          X.steps[v] = S.last[0] }
         for n_1 in 0..4 unroll { for l in 0..4 vectorize {
-          S[i, g*16 + n_1*4 + l + 4] = S.steps[n_1*4 + l] } } }
+          S[i, g*16 + n_1*4 + l + 4] = X.steps[n_1*4 + l] } } }
       for w in 0..floormod(n + 12, 16) {
         S.last[0] = S.last[0] + X[i, floordiv(n + 12, 16)*16 - 13 + w + 1]
         S[i, floordiv(n + 12, 16)*16 + w - 12] = S.last[0] }
@@ -140,12 +138,11 @@ TEST(StepInGroups, DownColumnsElementsAreLoadedOneByOne) {
     S.last[0] = S[0, i]
     for g in 0..1 {
       allocate X.steps: float32[32] scope(local)
-      allocate S.steps: float32[32] scope(local)
       for n in 0..32 unroll { X.steps[n] = X[g*32 + n + 1, i] }
       for v in 0..32 unroll {
         S.last[0] = S.last[0] + X.steps[v]
-        S.steps[v] = S.last[0] }
-      for n in 0..32 unroll { S[g*32 + n + 1, i] = S.steps[n] } }
+        X.steps[v] = S.last[0] }
+      for n in 0..32 unroll { S[g*32 + n + 1, i] = X.steps[n] } }
     for w in 0..27 unroll {
       S.last[0] = S.last[0] + X[32 + w + 1, i]
       S[w + 33, i] = S.last[0] } } })",
@@ -189,13 +186,12 @@ TEST(StepInGroups, ColumnsMayBeOfAnyLength) {
     for g in 0..floordiv(n - 1, 16) {
       allocate X.steps: float32[16] scope(local)
       allocate Y.steps: float32[16] scope(local)
-      allocate S.steps: float32[16] scope(local)
       for n_1 in 0..16 unroll { Y.steps[n_1] = Y[i, g*16 + n_1] }
       for n_1 in 0..16 unroll { X.steps[n_1] = X[g*16 + n_1 + 1, i] }
       for v in 0..16 unroll {
         S.last[0] = S.last[0]*Y.steps[v] + X.steps[v]
-        S.steps[v] = S.last[0] }
-      for n_1 in 0..16 unroll { S[g*16 + n_1 + 1, i] = S.steps[n_1] } }
+        Y.steps[v] = S.last[0] }
+      for n_1 in 0..16 unroll { S[g*16 + n_1 + 1, i] = Y.steps[n_1] } }
     for w in 0..floormod(n + 15, 16) {
       S.last[0] = S.last[0]*Y[i, floordiv(n - 1, 16)*16 + w] + X[floordiv(n - 1, 16)*16 + w + 1, i]
       S[floordiv(n + 15, 16)*16 + w - 15, i] = S.last[0] } } } })",
@@ -210,7 +206,7 @@ TEST(StepInGroups, StepsMayGoBack) {
                                               kCuda));
   EXPECT_NE(made.find("S.last[0] = S[n - 1, i]"), std::string::npos) << made;
   EXPECT_NE(made.find("X.steps[n_1] = X[n - g*32 - n_1 - 2, i]"), std::string::npos) << made;
-  EXPECT_NE(made.find("S[n - g*32 - n_2 - 2, i] = S.steps[n_2]"), std::string::npos) << made;
+  EXPECT_NE(made.find("S[n - g*32 - n_2 - 2, i] = X.steps[n_2]"), std::string::npos) << made;
 }
 
 TEST(StepInGroups, LeavesWhatIsNoRecurrenceDownAColumn) {
