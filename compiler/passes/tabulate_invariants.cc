@@ -12,7 +12,6 @@
 //
 // While indices are per dimension and loops are whole; before buffers get a place.
 #include <algorithm>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -66,9 +65,10 @@ Stmt filled(const InvariantTable& table) {
   Stmt body = Store::make(table.buffer, table.indices(), table.value);
   for (const Expr& guard : table.guards)
     body = If::make(guard, body, nullptr, true);
-  for (const For* loop : std::views::reverse(table.loops)) {
-    const bool is_vector = loop->loop_kind == LoopKind::Vectorized;
-    body = For::make(loop->var, loop->extent, is_vector ? loop->loop_kind : LoopKind::Serial, body);
+  for (auto loop = table.loops.rbegin(); loop != table.loops.rend(); ++loop) {
+    const bool is_vector = (*loop)->loop_kind == LoopKind::Vectorized;
+    const LoopKind kind = is_vector ? LoopKind::Vectorized : LoopKind::Serial;
+    body = For::make((*loop)->var, (*loop)->extent, kind, body);
   }
   return fresh_copy(body);
 }
