@@ -5,9 +5,9 @@
 //   Y[i] = 0.5 * X[i] * (2.0 / (exp(-2.0 * z) + 1.0))
 //
 // and 1.0 - tanh(z) with exp(2.0 * z). A tangent alone is a polynomial near 0 and that fraction
-// elsewhere, both of which vectors compute. The result is within 2 ulp of the exact one, where the
-// sum loses digits: of z = -5 it keeps 11 of 24 bits. An exponential that is infinite gives 0, as
-// the sum does from -9.1 down. Other bits than the definition's, so not where `strict` asks for
+// elsewhere, both of which vectors compute. The result is within 2.5 ulp of the exact one, where
+// the sum loses digits: of z = -5 it keeps 11 of 24 bits. An exponential that is infinite gives 0,
+// as the sum does from -9.1 down. Other bits than the definition's, so not where `strict` asks for
 // these.
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
