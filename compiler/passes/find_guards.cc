@@ -252,7 +252,9 @@ class DropConjuncts : public Mutator {
   const std::unordered_set<Expr>& dropped_;
 };
 
-/// Looks for loops that a guard is all of the body of, and for unrolled ones beside them.
+/// Looks for loops that a guard is all of the body of, and for unrolled ones beside them. In code
+/// that is unrolled or becomes vectors all iterations are to be alike, as those of a group of
+/// products that one instruction adds.
 class EndsInside : public Visitor {
  public:
   explicit EndsInside(const std::unordered_set<Expr>& conjuncts) : conjuncts_(conjuncts) {}
@@ -264,14 +266,19 @@ class EndsInside : public Visitor {
 
   void visit(const For& loop) override {
     const If* guard = as<If>(loop.body);
-    const bool ends = loop.loop_kind == LoopKind::Serial && guard != nullptr && !guard->else_body &&
-                      conjuncts_.contains(guard->condition) && ends_at(*guard, loop.var);
+    const bool ends = loop.loop_kind == LoopKind::Serial && !is_alike_ && guard != nullptr &&
+                      !guard->else_body && conjuncts_.contains(guard->condition) &&
+                      ends_at(*guard, loop.var);
     if (ends) {
       has_ends_ = true;
       return (*this)(guard->then_body);
     }
-    has_unrolled_ = has_unrolled_ || loop.loop_kind == LoopKind::Unrolled;
+    const bool is_unrolled = loop.loop_kind == LoopKind::Unrolled;
+    has_unrolled_ = has_unrolled_ || is_unrolled;
+    const bool before = is_alike_;
+    is_alike_ = is_alike_ || is_unrolled || loop.loop_kind == LoopKind::Vectorized;
     Visitor::visit(loop);
+    is_alike_ = before;
   }
   void visit(const If& node) override {
     look_at(node.condition);
@@ -297,6 +304,7 @@ class EndsInside : public Visitor {
   bool everywhere_ = true;
   bool has_ends_ = false;
   bool has_unrolled_ = false;
+  bool is_alike_ = false;
 };
 
 }  // namespace

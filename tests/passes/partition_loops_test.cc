@@ -403,6 +403,16 @@ TEST(PartitionLoops, LeavesEndsOfLoopsBesideUnrolledCodeToThem) {
       "for c in 0..min(46 - o*16, 16) { for j in 0..4 vectorize { B[o*16 + c, j] = 1.0 } } }");
 }
 
+/// A group of four products is one instruction, and what is left of the last one another loop.
+TEST(PartitionLoops, CutsGroupsThatAreUnrolled) {
+  expect_partitioned(
+      "for k in 0..3 { for i in 0..2 unroll { for q in 0..4 { if likely(k*4 + q < 9) { "
+      "B[i, 0] = B[i, 0] + A[i, k*4 + q] } } } }",
+      "for k in 0..2 { for i in 0..2 unroll { for q in 0..4 { B[i, 0] = B[i, 0] + A[i, k*4 + q] } "
+      "} "
+      "} for i in 0..2 unroll { B[i, 0] = B[i, 0] + A[i, 8] }");
+}
+
 TEST(PartitionLoops, CopiesAreBounded) {
   const ir::Kernel kernel = partitioned(kTiledSum);
   CountGuards count;

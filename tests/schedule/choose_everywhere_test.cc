@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/autoschedule/choose/choose_schedule.h"
 #include "compiler/autoschedule/choose/sketch_space.h"
+#include "compiler/lower.h"
 #include "tests/support/kernels.h"
 #include "tests/support/random.h"
 
@@ -81,6 +83,24 @@ TEST(ChooseEverywhere, AnOddNumberOfColumnsIsATile) {
   const autoschedule::Parameter& lanes = space.stages().at(0).sketches.at(0).parameters.at(0);
   EXPECT_EQ(lanes.preferred, 95);
   EXPECT_EQ(lanes.values, (std::vector<int64_t>{47, 95}));
+}
+
+/// Four products of bytes, or two of bfloat16, are one instruction, whatever is left of the sum.
+TEST(ChooseEverywhere, ProductsOfOddSumsAreAddedInGroups) {
+  for (const std::string type : {"int8", "uint8", "bfloat16"}) {
+    const std::string sum = type == "bfloat16" ? "float32" : "int32";
+    for (const int steps : {197, 261, 1597}) {
+      const language::Kernel kernel =
+          kernel_of(fmt::format("kernel k(A: {0}[16, {2}], B: {0}[{2}, 80]) -> (C: {1}[16, 80]) {{ "
+                                "C[i, j] = sum[l < {2}]({1}(A[i, l]) * {1}(B[l, j])) }}",
+                                type, sum, steps))
+              .kernel;
+      const Target target{TargetKind::Llvm, "znver4"};
+      const std::string loops = lowered_text(kernel, choose_schedule(kernel, {}, target, {}),
+                                             target, {}, "add_in_groups");
+      EXPECT_NE(loops.find("dot("), std::string::npos) << loops;
+    }
+  }
 }
 
 }  // namespace
