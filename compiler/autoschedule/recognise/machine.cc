@@ -86,7 +86,6 @@ constexpr Machine zen4(Machine machine) {
   machine.memory_rows = {.along = 1, .down = 16, .down_vectors = 1};
   machine.l2_ways = 8;
   machine.held_cycles = 0.2;
-  machine.piece_cycles = 0;
   machine.copied_line_cycles = 5;
   machine.gathered_cycles = 6;
   machine.patch_cycles = 1.8;
