@@ -76,48 +76,46 @@ constexpr Machine zen3(Machine machine) {
   return machine;
 }
 
+/// Of Zen 4 and Zen 5, which gather element by element. Patches and filters by what convolutions of
+/// 30 shapes take so and otherwise on a Zen 5, 7 x 7 to 224 x 224, and of 24 on a Zen 4. Of 12288
+/// elements in L1 four vectors side by side take 13 to 26 % less than two (exp, log, sigmoid, erf,
+/// tanh in gelu), eight no less than four; sin takes as long either way.
+constexpr Machine zen_with_avx512(Machine machine) {
+  machine = zen(machine);
+  machine.chained_vectors = 4;
+  machine.copied_line_cycles = 5;
+  machine.gathered_cycles = 6;
+  machine.patch_cycles = 1.8;
+  machine.far_patch_cycles = 2.8;
+  machine.filter_cycles = 0.7;
+  machine.turned_cycles = 0.7;
+  machine.apart_cycles = 0.11;
+  return machine;
+}
+
 /// Of Zen 4, which adds one vector a cycle: meanwhile what is next comes (products of 256 x 1000 x
 /// 100 to 784 x 1000 x 1000). Sums of rows of 64 MiB take 2.3 ms one by one and 3.1 to 3.7 ms two
 /// or four side by side, sums down its columns 2.3 to 2.6 ms with 16 rows of one vector and 3.4
 /// to 5.2 with four of four.
 constexpr Machine zen4(Machine machine) {
-  machine = zen(machine);
-  machine.chained_vectors = 4;
+  machine = zen_with_avx512(machine);
   machine.memory_rows = {.along = 1, .down = 16, .down_vectors = 1};
   machine.l2_ways = 8;
   machine.held_cycles = 0.2;
-  machine.copied_line_cycles = 5;
-  machine.gathered_cycles = 6;
-  machine.patch_cycles = 1.8;
-  machine.far_patch_cycles = 2.8;
-  machine.filter_cycles = 0.7;
   machine.far_filter_cycles = 2.5;
-  machine.turned_cycles = 0.7;
-  machine.apart_cycles = 0.11;
   machine.spread_cycles = 0.2;
   machine.copied_row_cycles = 2.4;
   return machine;
 }
 
-/// Of Zen 5, whose loops end beside what they compute; it gathers element by element. Of 12288
-/// elements in L1 four vectors side by side take 13 to 26 % less than two (exp, log, sigmoid, erf,
-/// tanh in gelu), eight no less than four; sin takes as long either way. Patches and filters by
-/// what convolutions of 30 shapes take so and otherwise, 7 x 7 to 224 x 224.
+/// Of Zen 5, whose loops end beside what they compute.
 constexpr Machine zen5(Machine machine) {
-  machine = zen(machine);
-  machine.chained_vectors = 4;
+  machine = zen_with_avx512(machine);
   machine.loop_cycles = 0;
   machine.held_cycles = 0;
-  machine.copied_line_cycles = 5;
-  machine.gathered_cycles = 6;
-  machine.copied_row_cycles = 2;
-  machine.patch_cycles = 1.8;
-  machine.far_patch_cycles = 2.8;
-  machine.filter_cycles = 0.7;
   machine.far_filter_cycles = 0.7;
   machine.spread_cycles = 0.1;
-  machine.turned_cycles = 0.7;
-  machine.apart_cycles = 0.11;
+  machine.copied_row_cycles = 2;
   return machine;
 }
 
