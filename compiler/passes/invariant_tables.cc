@@ -83,15 +83,13 @@ class FindPlaces : public Visitor {
   bool is_fixed_ = false;
 };
 
-/// What an expression depends on.
-class FindUses : public Visitor {
+/// What an expression loads.
+class FindBuffers : public Visitor {
  public:
-  std::unordered_set<VarRef> vars;
   std::unordered_set<BufferRef> buffers;
 
  private:
   using Visitor::visit;
-  void visit(const Var& var) override { vars.insert(VarRef(&var)); }
   void visit(const Load& load) override {
     buffers.insert(load.buffer);
     Visitor::visit(load);
@@ -99,9 +97,7 @@ class FindUses : public Visitor {
 };
 
 bool uses_any(const Expr& expr, const std::unordered_set<VarRef>& vars) {
-  FindUses uses;
-  uses(expr);
-  return std::ranges::any_of(uses.vars, [&](const VarRef& var) { return vars.contains(var); });
+  return std::ranges::any_of(vars, [&](const VarRef& var) { return uses_var(expr, var); });
 }
 
 /// The values of one store that the rows of a loop share.
@@ -127,11 +123,11 @@ class FindTables {
 
  private:
   std::optional<InvariantTable> table_of(const Expr& value) const {
-    FindUses uses;
-    uses(value);
-    if (uses.vars.contains(rows_.var)) return std::nullopt;
+    if (uses_var(value, rows_.var)) return std::nullopt;
+    FindBuffers loads;
+    loads(value);
     const auto changes = [&](const BufferRef& buffer) { return inside_.changing.contains(buffer); };
-    if (std::ranges::any_of(uses.buffers, changes)) return std::nullopt;
+    if (std::ranges::any_of(loads.buffers, changes)) return std::nullopt;
     InvariantTable table{.value = value, .loops = {}, .guards = {}, .buffer = nullptr};
     std::unordered_set<VarRef> others = inside_.bound;
     int64_t rows = as_const_int(rows_.extent).value_or(kRows);
@@ -139,7 +135,7 @@ class FindTables {
     std::vector<Expr> shape;
     for (const For* loop : place_.loops) {
       const std::optional<int64_t> extent = as_const_int(loop->extent);
-      if (!uses.vars.contains(loop->var)) {
+      if (!uses_var(value, loop->var)) {
         rows = std::min(rows * extent.value_or(kRows), kRows);
         continue;
       }
