@@ -24,6 +24,7 @@
 #include "compiler/codegen/cuda_launch.h"
 #include "compiler/codegen/cuda_uses.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/races.h"
 
@@ -34,7 +35,6 @@ using namespace ir;
 
 constexpr int64_t kThreadsOfHalf = 256;
 constexpr int64_t kRegisters = 65536;  // of a multiprocessor, from sm_70 on
-constexpr int64_t kFewThreads = 1024;  // of a multiprocessor
 constexpr int64_t kMostBlocks = 16;    // that each architecture has at once
 // Of a thread, beside what it has in buffers: addresses, counters and loads under way.
 constexpr int64_t kOtherRegisters = 44;
@@ -93,10 +93,10 @@ std::optional<int64_t> blocks_of(const LaunchNest& nest, const RegisterNeeds& ne
   if (needs.has_turns)
     return threads <= kThreadsOfHalf ? std::optional(2 * kThreadsOfHalf / threads) : std::nullopt;
   const auto all = threads_of_multiprocessor(nest, needs.multiprocessors);
-  if (!all || *all > kFewThreads) return std::nullopt;
+  if (!all || *all > kThreadsWithLoads) return std::nullopt;
   FindsLoads loads;
   loads(nest.body);
-  const int64_t registers = std::max(kRegisters / kFewThreads, loads.words + kOtherRegisters);
+  const int64_t registers = std::max(kRegisters / kThreadsWithLoads, loads.words + kOtherRegisters);
   const int64_t blocks = std::min(kRegisters / registers / threads, kMostBlocks);
   return loads.found && loads.are_alone && blocks > 0 ? std::optional(blocks) : std::nullopt;
 }

@@ -30,6 +30,10 @@ inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 inline constexpr int64_t kBanks = 32;
 inline constexpr int64_t kBankBytes = 4;
 
+/// With so many threads on a multiprocessor, at most, each has registers for ten loads and more
+/// under way; ptxas gives more threads as many as four need.
+inline constexpr int64_t kThreadsWithLoads = 1024;
+
 /// float16, bfloat16.
 bool is_short_float(DType type);
 

@@ -90,8 +90,7 @@ GpuMachine gpu_machine(std::string_view arch) {
 }
 
 double loads_under_way(double threads) {
-  constexpr double kFewThreads = 1024;
-  return threads > kFewThreads ? 4 : 10;
+  return threads > static_cast<double>(ir::kThreadsWithLoads) ? 4 : 10;
 }
 
 std::string arch_for(std::string_view arch, const GpuFigures& figures) {
