@@ -61,9 +61,7 @@ class FindsLoads : public Visitor {
     Visitor::visit(load);
   }
   void visit(const ir::Call& call) override {
-    const bool is_function =
-        call.op >= Operator::Exp && call.op <= Operator::Hypot && call.op != Operator::Fma;
-    are_alone = are_alone && !is_function;
+    are_alone = are_alone && !language::is_function(call.op);
     Visitor::visit(call);
   }
   void visit(const Allocate& node) override {

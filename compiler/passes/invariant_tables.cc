@@ -25,7 +25,7 @@ bool is_costly(const Expr& expr) {
   if (!is_float(expr->type.element)) return false;
   if (const auto* binary = as<Binary>(expr)) return binary->op == Operator::Div;
   const auto* call = as<Call>(expr);
-  return call != nullptr && call->op >= Operator::Exp && call->op <= Operator::Hypot;
+  return call != nullptr && language::is_function(call->op);
 }
 
 /// A store inside of a loop over rows, with what stands between.

@@ -67,11 +67,6 @@ constexpr double kRoot64 = 18;
 constexpr double kCall = 35;
 constexpr double kIntegerDivision = 12;
 
-bool is_function(Operator op) {
-  return op >= Operator::Exp && op <= Operator::Hypot && op != Operator::Sqrt &&
-         op != Operator::Fma;
-}
-
 bool divides(Operator op) { return op == Operator::Div || divides_whole(op); }
 
 }  // namespace
@@ -95,7 +90,7 @@ Busy busy_cycles(const Operations& operations, const Machine& machine) {
   if (divides(op) && operations.is_float)
     return {0, registers * part * (is_wide ? kDivision64 : kDivision32)};
   if (divides(op)) return {0, operations.count * lanes * kIntegerDivision};
-  if (is_function(op)) {
+  if (language::is_function(op) && op != Operator::Sqrt) {
     const auto* const row = std::ranges::find(kFunctions, op, &Row::op);
     if (row == std::end(kFunctions) || (is_wide && !row->wide))
       return {0, operations.count * lanes * kCall};

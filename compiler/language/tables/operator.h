@@ -53,6 +53,11 @@ std::optional<Operator> find_operator(std::string_view spelling);
 /// both types, when the table's rule does not hold.
 DType result_type(Operator op, std::span<const DType> operands);
 
+/// Functions of floats that take more than an instruction or two: exp to hypot, but fma.
+constexpr bool is_function(Operator op) {
+  return op >= Operator::Exp && op <= Operator::Hypot && op != Operator::Fma;
+}
+
 /// The unsigned integer as wide as a type.
 DType bits_type(DType type);
 /// The floating type that an operator of rule FromBits makes.
