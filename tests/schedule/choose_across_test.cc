@@ -72,5 +72,19 @@ TEST(ChooseAcross, CountsTheRowsBetween) {
   EXPECT_NE(steps.find("split(Y.c"), std::string::npos) << steps;
 }
 
+/// From memory what lies across comes as streams down the rows; what lies along them too is better
+/// read that way, in blocks so large that lines across come several at once.
+TEST(ChooseAcross, GoesAlongRowsThatAreReadFromMemory) {
+  const std::string alone = steps_of(transpose("float32", 2001, 3001), "znver4");
+  EXPECT_NE(alone.find("split(Y.j, factor=16)"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("reorder(Y.j.outer, Y.i.outer,"), std::string::npos) << alone;
+  const std::string beside = steps_of(
+      "kernel k(X: float32[2001, 3001], Z: float32[3001, 2001]) -> (Y: float32[3001, 2001]) "
+      "{ Y[i, j] = X[j, i] + Z[i, j] }\n",
+      "znver4");
+  EXPECT_NE(beside.find("split(Y.i, factor=64)"), std::string::npos) << beside;
+  EXPECT_NE(beside.find("reorder(Y.i.outer, Y.j.outer,"), std::string::npos) << beside;
+}
+
 }  // namespace
 }  // namespace kiln::testing

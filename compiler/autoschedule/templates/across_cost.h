@@ -41,6 +41,7 @@ class AcrossCost {
   double rest(const ElementBlock& block) const;
   void add_across(const Tensor& tensor, const ElementBlock& block, Transfers& transfers) const;
   void add_along(const Tensor& tensor, const ElementBlock& block, Transfers& transfers) const;
+  void add_pieces(const ElementBlock& block, Transfers& transfers) const;
   double new_pages(const ElementBlock& block) const;
 
   const Machine machine_;

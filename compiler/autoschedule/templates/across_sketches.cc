@@ -76,7 +76,8 @@ std::vector<const ir::TensorRead*> turned_reads(const StageGraph& graph, StageId
 
 /// Blocks of rows and columns, for which what lies across is copied in their own order: vectors
 /// along its rows, as many as they have lanes, are squares that are turned in registers
-/// (codegen/llvm_interleave.cc). Down the rows first, whose lines go on.
+/// (codegen/llvm_interleave.cc). "down first": down the rows, where lines of what lies across go
+/// on, and not along them.
 void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
                          const std::vector<const ir::TensorRead*>& reads, int64_t lanes,
                          StepWriter& steps, const Values& values) {
@@ -87,9 +88,11 @@ void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
   const std::vector<AxisId> others = outer;
   const auto [rows, row] = steps.split(id, across, values.get("rows", lanes));
   const auto [columns, column] = steps.split(id, last, values.get("lanes", lanes));
-  outer.push_back(columns);
+  const bool is_down = values.get("down first", 1) != 0;
+  outer.push_back(is_down ? columns : rows);
+  const AxisId inner = is_down ? rows : columns;
   std::vector<AxisId> order = outer;
-  order.insert(order.end(), {rows, row, column});
+  order.insert(order.end(), {inner, row, column});
   steps.reorder(id, order);
   steps.vectorize(id, column);
   if (values.get("parallel", 0) != 0) {
@@ -97,17 +100,17 @@ void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
     // Few tiles side by side are few parts for many cores: half of those that are many
     // (parameters.cc), since blocks of rows are as many parts of each.
     constexpr int64_t kFewTiles = 32;
-    const int64_t tiles =
-        constant_extent(graph, last).value_or(kFewTiles) / values.get("lanes", lanes);
-    if (others.empty() && tiles < kFewTiles) steps.parallel(id, rows);
+    const int64_t length = constant_extent(graph, is_down ? last : across).value_or(kFewTiles);
+    const int64_t tiles = length / values.get(is_down ? "lanes" : "rows", lanes);
+    if (others.empty() && tiles < kFewTiles) steps.parallel(id, inner);
   }
   for (const ir::TensorRead* read : reads) {
     std::vector<AxisId> layout;
     for (const AxisId axis : others)
       if (is_used_in(graph, *read, axis)) layout.push_back(axis);
-    layout.insert(layout.end(), {columns, rows, row, column});
+    layout.insert(layout.end(), {outer.back(), inner, row, column});
     const auto [copy, axes] = steps.cache_read({read->stage, read->output}, id, layout, "local");
-    steps.compute_at(copy, id, rows);
+    steps.compute_at(copy, id, inner);
     const auto [lines, of_line] = steps.split(copy, axes[axes.size() - 2], lanes);
     const auto [squares, turned] = steps.split(copy, axes.back(), lanes);
     steps.reorder(copy, {squares, lines, turned, of_line});
@@ -165,11 +168,22 @@ std::vector<Sketch> with_blocks_across(const Chooser& chooser, StageId id, Sketc
     const int64_t lanes = std::min(register_lanes(chooser, id), kMostLanesOfSquare);
     rows = tile_parameter(graph, "rows", *across, {lanes, 2 * lanes, 4 * lanes}, lanes);
     Parameter columns = tile_parameter(graph, "lanes", last, {lanes, 2 * lanes, 4 * lanes}, lanes);
-    const double in_squares = prefer_cheapest(
-        rows, columns, {.square = static_cast<double>(lanes), .is_down = true}, cost);
+    ElementBlock block{.square = static_cast<double>(lanes), .is_down = true};
+    double in_squares = prefer_cheapest(rows, columns, block, cost);
+    Parameter down{"down first", {0, 1}, 1};
+    block.is_down = false;
+    Parameter other_rows = rows;
+    Parameter other_columns = columns;
+    const double along = prefer_cheapest(other_rows, other_columns, block, cost);
+    if (along < in_squares) {
+      in_squares = along;
+      rows = other_rows;
+      columns = other_columns;
+      down.preferred = 0;
+    }
     Sketch squares{
         .name = "turned blocks",
-        .parameters = {rows, columns, parallel},
+        .parameters = {rows, columns, down, parallel},
         .write = [&graph, id, across, turned, lanes](StepWriter& steps, const Values& values) {
           write_turned_blocks(graph, id, *across, turned, lanes, steps, values);
         }};

@@ -46,6 +46,10 @@ void Transfers::pieces_again(double count, double others, double distance, doubl
   (waits ? waits_ : l3_) += cycles;
 }
 
+void Transfers::pieces_from_memory(double count, double distance, double piece) {
+  if (is_beyond_l3(touched_)) pieces_again(count, touched_, distance, piece);
+}
+
 void Transfers::pages(double count, double steps, double distance) {
   const double pages = steps * distance / kPageBytes;
   if (pages <= static_cast<double>(machine_.tlb_pages)) return;

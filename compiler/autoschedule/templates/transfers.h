@@ -30,6 +30,10 @@ class Transfers {
   /// The same in pieces of so many bytes, each so far from the one before.
   void pieces_again(double count, double others, double distance, double piece);
 
+  /// Pieces that come for the first time in a call, where that is from memory: of those from caches
+  /// many are under way at once.
+  void pieces_from_memory(double count, double distance, double piece);
+
   /// Steps so far apart, of which each needs the address of its page where these are more than the
   /// first TLB holds.
   void pages(double count, double steps, double distance);
