@@ -148,6 +148,32 @@ TEST(ProductCost, CountsWhatCoresLeaveToOneOfThem) {
 }
 
 /// Sums fit into the registers, numbers to the sizes, and no way takes less than its multiply-adds.
+/// The sums of a small tile are stored while the next ones are computed, where a sum has few steps;
+/// of long ones large tiles load less.
+TEST(ProductCost, HasSmallTilesForShortSums) {
+  const Machine machine = machine_of("znver4");
+  const auto sums = [&](int64_t steps) {
+    const TileShape tile =
+        cheapest_plan(product_of(512, steps, 512, machine), Panels::InPlace, {}, machine).plan.tile;
+    return tile.rows * tile.lanes / 16;
+  };
+  EXPECT_LE(sums(3), 4);
+  EXPECT_LE(sums(4), 5);
+  EXPECT_GE(sums(64), 12);
+}
+
+/// A row whose signs are turned is to serve several vectors of columns.
+TEST(ProductCost, TurnsSignsForSeveralVectors) {
+  ContractionSize size = product_of(512, 8, 512, machine_of("znver4")).size;
+  size.column_registers = 2;
+  const auto a_sum = [&](int64_t rows, int64_t lanes) {
+    return tile_core_cycles(size, rows, lanes) / static_cast<double>(rows * lanes);
+  };
+  EXPECT_NEAR(a_sum(4, 16), a_sum(8, 32), 0.2 * a_sum(8, 32));
+  size.sign_cycles = 0.75;
+  EXPECT_GT(a_sum(4, 16), 1.15 * a_sum(8, 32));
+}
+
 TEST(ProductCost, ChoosesWhatCanBeComputed) {
   std::mt19937 random(1);
   const auto draw = [&](int64_t most) {

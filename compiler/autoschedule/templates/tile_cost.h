@@ -33,6 +33,7 @@ struct ContractionSize {
   int64_t least_vectors = 1;     // of a tile, where there are so many columns
   int64_t column_registers = 1;  // for a vector of columns, beside its sums
   int64_t term_registers = 0;    // for a product that another instruction adds
+  double sign_cycles = 0;        // of a step for an element of a row whose sign is turned
   int64_t most_sums = 24;        // registers of a tile; the others hold what is loaded ahead
   double loop_cycles = 1.5;      // of the end of an iteration
   double tile_cycles = 30;       // and of a tile, and of each of its sums
