@@ -28,6 +28,7 @@ class MeasuringJudge : public Judge {
   /// The default runs first: its outputs are the reference, and its time the measure of too slow.
   double begin() override {
     default_seconds_ = execute(default_kernel_, 1, 1).kernel_seconds;
+    has_reference_ = true;
     default_seconds_ = median(measure(default_kernel_, default_seconds_, kMeasurements));
     return default_seconds_;
   }
@@ -76,9 +77,10 @@ class MeasuringJudge : public Judge {
   const SearchContext& search_;
   const CandidateCompiler compiler_;
   Kernel default_kernel_;
-  DeviceCall call_;                              // of the default, its outputs the reference
+  DeviceCall call_;  // of the default, whose first run leaves the reference in its outputs
   std::vector<std::shared_ptr<Slice>> outputs_;  // of candidates, one a parameter; null: an input
   double default_seconds_ = 0;
+  bool has_reference_ = false;
 };
 
 std::vector<int64_t> MeasuringJudge::prepare() {
@@ -139,7 +141,8 @@ DeviceResult MeasuringJudge::execute(const Kernel& kernel, uint32_t repeat, uint
   work.measurements = measurements;
   work.may_retry = is_default;  // a candidate that ends its worker is not tried a second time
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (outputs_[i] && !is_default) work.tensors[i] = outputs_[i];
+    // All that is timed writes to the same memory: of tensors that caches hold its place counts.
+    if (outputs_[i] && has_reference_) work.tensors[i] = outputs_[i];
   }
   // Not the time in which the worker is started again that the candidate before has ended.
   if (!is_default) work.limit = runs * limit_of_run();
