@@ -109,7 +109,7 @@ Value* ExprEmitter::dot(const ir::Dot& node) {
   if (is_bytes(node)) widest = lane_access_.dots_bytes;
   if (is_words(node)) widest = lane_access_.dots_words;
   if (is_halves(node)) widest = lane_access_.dots_halves;
-  if (widest > 0 && lanes > 1 && std::has_single_bit(static_cast<unsigned>(lanes)))
+  if (widest > 0 && std::has_single_bit(static_cast<unsigned>(lanes)))
     return dot_by_instruction(node, widest);
 
   Value* const start = emit(node.start, Use::Data);
@@ -138,7 +138,12 @@ Value* ExprEmitter::dot_by_instruction(const ir::Dot& node, int widest) {
     return lanes == width ? vector : slice(b_, vector, first * elements, width * elements);
   };
   auto* const words = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(width));
-  Value* const start = emit(node.start, Use::Data);
+  const auto vector_of = [&](Value* value) {
+    if (lanes > 1) return value;
+    auto* const type = llvm::FixedVectorType::get(value->getType(), 1);
+    return b_.CreateInsertElement(llvm::PoisonValue::get(type), value, uint64_t{0});
+  };
+  Value* const start = vector_of(emit(node.start, Use::Data));
   const bool shares_a = node.a->type.lanes == group;
   const bool in_words = is_words(node);
   Value* const a =
@@ -156,6 +161,7 @@ Value* ExprEmitter::dot_by_instruction(const ir::Dot& node, int widest) {
     sums.push_back(dot(sum, x, y));
   }
   Value* const result = joined(b_, std::move(sums));
+  if (lanes == 1) return b_.CreateExtractElement(result, uint64_t{0});
   return lanes < width ? slice(b_, result, 0, lanes) : result;
 }
 

@@ -5,6 +5,8 @@
 //     ->
 //   for j in 0..48 vectorize { C[j] = dot(C[j], A[ramp(0, 1, 4)], B[j, ramp(0, 1, 4)]) }
 //
+// and of one column, as tiles of columns may leave it over, the same without a loop around.
+//
 // Stands where tensorize does, for the same reasons; only for compact arguments.
 //
 // Finds the sums of products that CPUs add in groups with one instruction by their loops: columns
@@ -34,11 +36,10 @@ bool is_group(int64_t count, DType a, DType b, DType sum) {
   return count == 2 && a == DType::BFloat16 && b == DType::BFloat16 && sum == DType::Float32;
 }
 
-/// The sums of a loop over columns that holds nothing but a loop over a group; null otherwise.
-Stmt sums_of_groups(const For& columns) {
-  const auto* group = as<For>(columns.body.get());
-  const auto* store = group != nullptr ? as<Store>(group->body) : nullptr;
-  if (store == nullptr || store->predicate || group->loop_kind == LoopKind::Parallel) {
+/// The sums of a loop over a group, in `columns` where those are a loop around it; null otherwise.
+Stmt sums_of_group(const For& group, const For* columns) {
+  const auto* store = as<Store>(group.body);
+  if (store == nullptr || store->predicate || group.loop_kind == LoopKind::Parallel) {
     return nullptr;
   }
   std::optional<MultiplyAdd> product = multiply_add_of(*store);
@@ -46,37 +47,41 @@ Stmt sums_of_groups(const For& columns) {
       !is_converted(product->y, store->buffer->type)) {
     return nullptr;
   }
-  const VarRef& j = columns.var;
-  const VarRef& k = group->var;
-  if (uses_var(product->x, j)) std::swap(product->x, product->y);
+  const VarRef& k = group.var;
+  if (columns != nullptr && uses_var(product->x, columns->var)) std::swap(product->x, product->y);
   const Load* const a = load_in(product->x);
   const Load* const b = load_in(product->y);
   if (a == nullptr || b == nullptr || a->buffer == store->buffer || b->buffer == store->buffer) {
     return nullptr;
   }
-  const int64_t count = as_const_int(group->extent).value_or(0);
+  const int64_t count = as_const_int(group.extent).value_or(0);
   if (!is_group(count, a->buffer->type, b->buffer->type, store->buffer->type)) return nullptr;
   const auto is_apart = [&](const auto& access, const VarRef& var, int64_t elements) {
     return distance(access.buffer, access.indices, var) == elements;
   };
-  if (!is_apart(*store, j, 1) || !is_apart(*store, k, 0) || !is_apart(*a, j, 0) ||
-      !is_apart(*a, k, 1) || !is_apart(*b, j, count) || !is_apart(*b, k, 1)) {
+  if (!is_apart(*store, k, 0) || !is_apart(*a, k, 1) || !is_apart(*b, k, 1)) return nullptr;
+  if (columns != nullptr && (!is_apart(*store, columns->var, 1) || !is_apart(*a, columns->var, 0) ||
+                             !is_apart(*b, columns->var, count)))
     return nullptr;
-  }
   const int lanes = static_cast<int>(count);
   const Expr sum = Dot::make(product->place, row_along(*a, k, lanes), row_along(*b, k, lanes));
-  return For::make(j, columns.extent, LoopKind::Vectorized,
-                   Store::make(store->buffer, store->indices, sum));
+  return Store::make(store->buffer, store->indices, sum);
 }
 
 class AddInGroups : public Mutator {
   using Mutator::visit;
 
+  Stmt visit(const MultiplyTiles& tiles) override { return &tiles; }
+
   Stmt visit(const For& loop) override {
+    const auto* group = as<For>(loop.body);
     if (loop.loop_kind == LoopKind::Vectorized) {
-      if (Stmt sums = sums_of_groups(loop)) return sums;
+      const Stmt sums = group != nullptr ? sums_of_group(*group, &loop) : Stmt();
+      if (sums) return For::make(loop.var, loop.extent, LoopKind::Vectorized, sums);
+      return &loop;  // lanes that are no columns of groups
     }
-    return Mutator::visit(loop);
+    const Stmt sum = sums_of_group(loop, nullptr);
+    return sum ? sum : Mutator::visit(loop);
   }
 };
 

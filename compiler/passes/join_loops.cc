@@ -155,6 +155,7 @@ class JoinLoops : public Mutator {
 
  private:
   using Mutator::visit;
+  Stmt visit(const MultiplyTiles& tiles) override { return &tiles; }
   Stmt visit(const For& loop) override {
     const Stmt inside = body_of(loop.var, loop.extent, loop.body);
     if (inside == loop.body) return &loop;

@@ -57,6 +57,28 @@ TEST(AddInGroups, FindsTwoProductsOfBytesAndWords) {
     })");
 }
 
+TEST(AddInGroups, FindsOneColumn) {
+  expect_becomes(add_in_groups, R"(fn f(A: int8[l, 2, 4], B: int8[l, 4], C: int32[2] output) {
+      for q in 0..l { for i in 0..2 unroll {
+        for k in 0..4 { C[i] = C[i] + int32(A[q, i, k])*int32(B[q, k]) } } }
+    })",
+                 R"(fn f(A: int8[l, 2, 4], B: int8[l, 4], C: int32[2] output) {
+      for q in 0..l { for i in 0..2 unroll {
+        C[i] = dot(C[i], A[q, i, ramp(0, 1, 4)], B[q, ramp(0, 1, 4)]) } }
+    })");
+  // Elements apart, and lanes of one sum.
+  expect_unchanged(add_in_groups, R"(fn f(A: int8[l, 4], B: int8[4, l], C: int32[1] output) {
+      for q in 0..l { for k in 0..4 { C[0] = C[0] + int32(A[q, k])*int32(B[k, q]) } } })");
+  expect_unchanged(add_in_groups, R"(fn f(A: int8[l, 4], B: int8[l, 4], C: int32[1] output) {
+      for q in 0..l { for k in 0..4 vectorize { C[0] = C[0] + int32(A[q, k])*int32(B[q, k]) } } })");
+}
+
+TEST(AddInGroups, LeavesTilesOfAMatrixUnitAsTheyAre) {
+  expect_unchanged(add_in_groups, R"(fn f(A: int8[16, 4], B: int8[16, 4], C: int32[16, 16] output) {
+      multiply_tiles { for i in 0..16 { for j in 0..16 { for k in 0..4 {
+        C[i, j] = C[i, j] + int32(A[i, k])*int32(B[j, k]) } } } } })");
+}
+
 TEST(AddInGroups, LeavesFourProductsOfWordsAlone) {
   expect_unchanged(add_in_groups, R"(fn f(A: int16[l, 4], B: int16[l, 16, 4], C: int32[16] output) {
       for q in 0..l {
