@@ -36,6 +36,7 @@
 #include "compiler/passes/facts_of.h"
 #include "compiler/passes/filled_rows.h"
 #include "compiler/passes/guarded_stores.h"
+#include "compiler/passes/lane_quotients.h"
 #include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
@@ -400,8 +401,10 @@ class FillTiles : public Mutator {
   Expr clamped(const Expr& place, const Expr& limit) const {
     for (const For* loop : vectors_) {
       const int64_t lanes = as_const_int(loop->extent).value_or(0);
-      if (lanes < 2 || analysis::stride_of(place, loop->var) != 1) continue;
-      const Expr first = analysis::simplify(substitute(place, {{loop->var, index(0)}}));
+      if (lanes < 2) continue;
+      const Expr apart = out_of_quotients(place, loop->var, lanes);
+      if (analysis::stride_of(apart, loop->var) != 1) continue;
+      const Expr first = analysis::simplify(substitute(apart, {{loop->var, index(0)}}));
       const bool is_whole =
           analysis::divisor_of(first) % lanes == 0 && analysis::divisor_of(limit) % lanes == 0;
       if (is_whole) return min(first, limit - lanes) + Expr(loop->var);

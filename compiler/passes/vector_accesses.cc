@@ -11,7 +11,7 @@
 //
 // Memory that a kernel is given is aligned to more than a vector; that an index is, its factors
 // say. A guard is the same for all neighbours where its bound is a multiple of them, too, and so is
-// a quotient: (t*4 + v)/64 is t*4/64, and (t*4 + v)%64 is t*4%64 + v.
+// a quotient (lane_quotients.h).
 #include "compiler/passes/vector_accesses.h"
 
 #include <algorithm>
@@ -25,6 +25,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/lane_quotients.h"
 
 namespace kiln::passes {
 namespace {
@@ -272,31 +273,6 @@ class WidestElement : public Visitor {
   const VarRef& var_;
 };
 
-/// Takes a loop variable out of quotients that are the same for all of its values.
-class OutOfQuotients : public Mutator {
- public:
-  OutOfQuotients(const VarRef& var, int64_t extent) : var_(var), extent_(extent) {}
-
- private:
-  using Mutator::visit;
-  Expr visit(const Binary& node) override {
-    const bool divides = node.op == Operator::FloorDiv || node.op == Operator::FloorMod;
-    if (!divides || !uses_var(node.a, var_)) return Mutator::visit(node);
-    const Expr a = (*this)(node.a);
-    const Expr first = substitute(a, {{var_, index(0)}});
-    const int64_t divisor = as_const_int(node.b).value_or(1);
-    const bool is_same = analysis::stride_of(a, var_) == 1 && divisor > 0 &&
-                         is_multiple(divisor, extent_) &&
-                         is_multiple(analysis::divisor_of(first), extent_);
-    if (!is_same) return Binary::make(node.op, a, node.b);
-    const Expr result = Binary::make(node.op, first, node.b);
-    return node.op == Operator::FloorDiv ? result : result + Expr(var_);
-  }
-
-  const VarRef& var_;
-  const int64_t extent_;
-};
-
 Stmt moved(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
   WidestElement widest(loop.var);
   widest(body);
@@ -362,7 +338,7 @@ Stmt moved_by_choice(const For& loop, const Stmt& body, int64_t extent, bool is_
 }  // namespace
 
 Stmt with_vector_accesses(const For& loop, const Stmt& body, int64_t extent, bool is_background) {
-  const Stmt apart = OutOfQuotients(loop.var, extent)(body);
+  const Stmt apart = out_of_quotients(body, loop.var, extent);
   if (Stmt by_choice = moved_by_choice(loop, apart, extent, is_background)) return by_choice;
   return moved(loop, apart, extent, is_background);
 }

@@ -138,5 +138,15 @@ TEST(CopiedMatrices, AreCopiedWholeInTheBackground) {
     EXPECT_EQ(count_in(source, from), 0U) << source;
 }
 
+/// Neither tile divides the columns, and 16 bytes of a row do.
+TEST(CopiedMatrices, AreFetchedWholeAtTheEndOfARow) {
+  const language::TextKernel text = kernel_of(product("float16", 67, 200, 80));
+  const ir::Kernel loops = gpu_loops_by(text, "matrix instructions, 128 x 128 a block");
+  EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+  const std::string source = source_of(loops);
+  EXPECT_GT(count_in(source, "*(const uint4*)&B["), 0U) << source;
+  EXPECT_EQ(count_in(source, "= B["), 0U) << source;
+}
+
 }  // namespace
 }  // namespace kiln::testing

@@ -36,6 +36,13 @@ def test_a_sum_may_end_within_a_part(daemon):
     assert _loop(daemon, _product(4096, 4096, 4088, dtype="float16"), "sm_80", launches=1).share > 0.65
 
 
+# Blocks end elsewhere than the columns, and all of these come 16 bytes at a time all the same.
+def test_columns_of_whole_vectors_are_copied_so(daemon):
+    loop = _loop_of(daemon, _product(1000, 1000, 1000, dtype="float16"), "sm_80")
+    assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == loop.kinds["STS"] == 0, loop.kinds
+    assert loop.share > 0.54, loop.kinds
+
+
 def test_odd_batches_are_copied(daemon):
     assert _loop(daemon, _product(1001, 1003, 1005, dtype="bfloat16", batch=(16,)), "sm_80").share > 0.65
 

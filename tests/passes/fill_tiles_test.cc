@@ -126,6 +126,22 @@ TEST(FillTiles, KeepsVectorsWhole) {
                  kCuda);
 }
 
+TEST(FillTiles, KeepsVectorsOfSeveralLinesWhole) {
+  expect_becomes(fill_tiles,
+                 R"(fn f(A: float32[8, 100]) { for b in 0..2 bind(blockIdx.x) {
+                   allocate s: float32[8, 64] scope(shared)
+                   for t in 0..128 bind(threadIdx.x) { for v in 0..4 vectorize {
+                     if likely(b*64 + floormod(t*4 + v, 64) < 100) {
+                       s[floordiv(t*4 + v, 64), floormod(t*4 + v, 64)] =
+                         A[floordiv(t*4 + v, 64), b*64 + floormod(t*4 + v, 64)] } } } } })",
+                 R"(fn f(A: float32[8, 100]) { for b in 0..2 bind(blockIdx.x) {
+                   allocate s: float32[8, 64] scope(shared)
+                   for t in 0..128 bind(threadIdx.x) { for v in 0..4 vectorize {
+                     s[floordiv(t*4 + v, 64), floormod(t*4 + v, 64)] =
+                       A[floordiv(t*4 + v, 64), min(b*64 + floormod(t, 16)*4, 96) + v] } } } })",
+                 kCuda);
+}
+
 TEST(FillTilesLeaves, WhatIsThereBeforeOneStoreAlone) {
   expect_unchanged(fill_tiles, R"(fn f(A: float32[100], C: float32[128]) {
     for b in 0..2 bind(blockIdx.x) {
