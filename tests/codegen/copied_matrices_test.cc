@@ -1,5 +1,7 @@
 // Contractions on tensor cores whose rows begin anywhere: factors are copied first, in rows that
 // begin at multiples of 16 bytes.
+#include <tuple>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -136,6 +138,20 @@ TEST(CopiedMatrices, AreCopiedWholeInTheBackground) {
   EXPECT_EQ(count_in(source, "kiln_copy<2, ") + count_in(source, "kiln_copy<4, "), 0U) << source;
   for (const char* const from : {"= A_global_global[", "= B_global_global["})
     EXPECT_EQ(count_in(source, from), 0U) << source;
+}
+
+/// Rows that begin at multiples of a word or two are copied as they are.
+TEST(CopiedMatrices, AreNotThoseWhoseRowsBeginAtWords) {
+  for (const auto& [columns, steps, bytes] : {std::tuple(70, 330, 4), std::tuple(68, 332, 8)}) {
+    const language::TextKernel text = kernel_of(product("float16", 257, columns, steps));
+    const ir::Kernel loops = gpu_loops_by(text, "matrix instructions, 256 x 128 a block");
+    EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+    const std::string source = source_of(loops);
+    EXPECT_GT(count_in(source, fmt::format("kiln_copy<{}, ", bytes)), 0U) << source;
+    EXPECT_EQ(count_in(source, "kiln_copy<16, ") + count_in(source, "kiln_copy<2, "), 0U) << source;
+  }
+  EXPECT_EQ(first_of(product("bfloat16", 4096, 4094, 4090), "sm_80"),
+            "matrix instructions, 256 x 128 a block");
 }
 
 /// Neither tile divides the columns, and 16 bytes of a row do.

@@ -36,6 +36,15 @@ def test_a_sum_may_end_within_a_part(daemon):
     assert _loop(daemon, _product(4096, 4096, 4088, dtype="float16"), "sm_80", launches=1).share > 0.65
 
 
+# Nothing is copied first: rows begin at multiples of 4 or 8 bytes, which hardware copies in the background, too. Of copies of both
+# the loop would have 0.664, and two launches more.
+@pytest.mark.parametrize(("n", "l", "widths", "share"), [(4094, 4090, {4}, 0.40), (4092, 4084, {8}, 0.50), (4096, 4084, {8, 16}, 0.54)])
+def test_rows_that_begin_at_words_are_copied_as_they_are(daemon, n, l, widths, share):
+    loop = _loop_of(daemon, _product(4096, n, l, dtype="float16"), "sm_80")
+    assert loop.widths("LDGSTS") == widths and loop.kinds["LDG"] == loop.kinds["STS"] == 0, loop.kinds
+    assert loop.kinds["HMMA"] == 3 * 128 and loop.share > share, loop.kinds
+
+
 # Blocks end elsewhere than the columns, and all of these come 16 bytes at a time all the same.
 def test_columns_of_whole_vectors_are_copied_so(daemon):
     loop = _loop_of(daemon, _product(1000, 1000, 1000, dtype="float16"), "sm_80")

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "compiler/analysis/matrix_fragments.h"
@@ -137,7 +138,7 @@ void pack_filters(const StageGraph& graph, MatrixTile& tile) {
     const std::vector<AxisId>& side = are_rows ? tile.sides.rows : tile.sides.columns;
     const auto is_long = [&](AxisId axis) { return constant_extent(graph, axis) != 1; };
     const bool gains = std::ranges::count_if(tile.sum, is_long) > 1 &&
-                       panel_of(graph, tile, !are_rows).lanes == 1 &&
+                       panel_of(graph, tile, !are_rows).lanes < tile.lanes() &&
                        is_contiguous_in(graph, image, places.back()) &&
                        !is_contiguous_in(graph, filters, side.back()) &&
                        constant_extent_of(graph, places).value_or(0) >= kManyPlaces &&
@@ -186,7 +187,7 @@ std::optional<MatrixTile> with_copies(const StageGraph& graph, MatrixTile tile) 
     const Panel panel = panel_of(graph, tile, are_rows);
     const std::vector<AxisId>& line = panel.is_along_sum ? tile.sum : side;
     const bool serves =
-        packing == Packing::None && panel.lanes == 1 && line.size() == 1 &&
+        packing == Packing::None && panel.lanes < tile.lanes() && line.size() == 1 &&
         constant_extent_of(graph, line).value_or(0) <= kMostLines * tile.unit.steps &&
         has_known_size(graph, read) && is_box(graph, read, stage);
     if (!serves) continue;
@@ -244,6 +245,10 @@ int64_t fetched_at_once(const StageGraph& graph, const MatrixTile& tile) {
   return panel_of(graph, tile, true).lanes + panel_of(graph, tile, false).lanes;
 }
 
+bool are_fetched_side_by_side(const StageGraph& graph, const MatrixTile& tile) {
+  return panel_of(graph, tile, true).lanes > 1 && panel_of(graph, tile, false).lanes > 1;
+}
+
 Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows) {
   const Contraction& product = tile.contraction;
   const ir::TensorRead& read = is_of_rows ? *product.row_factor : *product.column_factor;
@@ -264,7 +269,9 @@ Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows)
                                ? constant_extent_of(graph, line).value_or(1)
                            : tile.is_joined ? elements_in_order(graph, read, line)
                                             : common_width(graph, read, line[0]);
-  if (in_order % tile.lanes() == 0) panel.lanes = tile.lanes();
+  // Less than a word is not worth a vector, nor does hardware copy it in the background.
+  const int64_t lanes = std::gcd(in_order, tile.lanes());
+  if (lanes * size_of(tile.type) >= ir::kBankBytes) panel.lanes = lanes;
   panel.has_turned_bytes = !is_along_sum && size_of(tile.type) == 1;
   SharedLines lines = lines_of(panel, size_of(tile.type), !is_of_rows);
   // Places of a window take the registers that addresses of a swizzle would: for sm_86 a loop of

@@ -13,4 +13,8 @@ std::vector<MatrixTile> matrix_forms(const Chooser& chooser, StageId stage);
 /// Elements of both factors that a thread fetches at once.
 int64_t fetched_at_once(const StageGraph& graph, const MatrixTile& tile);
 
+/// Whether a thread fetches several elements of both factors at once: words at least, which
+/// hardware copies in the background, too.
+bool are_fetched_side_by_side(const StageGraph& graph, const MatrixTile& tile);
+
 }  // namespace kiln::autoschedule

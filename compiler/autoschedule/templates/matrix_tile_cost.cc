@@ -81,7 +81,7 @@ double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuM
                 fetched / machine.l2_bytes, issue});
   const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
   const double steps = whole(tile.sum, tile.unit.steps * parts);
-  const bool is_one_by_one = fetched_at_once(graph, tile) < 2 * tile.lanes();
+  const bool is_one_by_one = !are_fetched_side_by_side(graph, tile);
   const double waits = is_one_by_one ? kOneByOne : turns < 2 && tile.stages == 1 ? kAlone : 1;
   return step * steps * turns * waits + copy_cycles(graph, tile, machine);
 }

@@ -33,6 +33,8 @@ namespace {
 
 // Memories of a tile that is copied in the background: one is read while two are filled.
 constexpr int64_t kStages = 3;
+// Copies of a thread in an iteration, each of which has a place of its own.
+constexpr int64_t kMostCopies = 48;
 // Instructions' steps between barriers, where elements of a window are fetched one by one.
 constexpr int64_t kFewSteps = 2;
 // Parts of a sum that are worth it: the first ones of a block wait for all that is copied.
@@ -45,13 +47,18 @@ std::optional<MatrixTile> with_stages(const Chooser& chooser, MatrixTile tile) {
   const int64_t room = ir::gpu_arch(chooser.arch).shared_bytes_of_block;
   const int64_t least = kLeastParts * tile.steps;
   if (constant_extent_of(graph, tile.sum).value_or(least) < least) return std::nullopt;
+  // Places of a window in many pieces take more registers than there are.
+  const bool is_in_pieces = tile.is_joined && fetched_at_once(graph, tile) < 2 * tile.lanes();
+  if (is_in_pieces || !are_fetched_side_by_side(graph, tile)) return std::nullopt;
   tile.stages = kStages;
   for (; tile.steps >= 2 * tile.unit.steps; tile.steps /= 2) {
     const Panel rows = panel_of(graph, tile, true);
     const Panel columns = panel_of(graph, tile, false);
-    if (rows.lanes == 1 || columns.lanes == 1) return std::nullopt;
     const int64_t bytes = rows.bytes(tile.type) + columns.bytes(tile.type);
-    if (kStages * bytes > room) continue;
+    const int64_t copies =
+        rows.lines * rows.width / rows.lanes + columns.lines * columns.width / columns.lanes;
+    const bool fits = kStages * bytes <= room && copies <= kMostCopies * tile.warps() * ir::kWarp;
+    if (!fits) continue;
     // As many iterations are written out as there are stages: whole chains of them.
     const bool has_rest = kStages * tile.steps % std::max<int64_t>(tile.unit.chained_steps, 1) != 0;
     if (has_rest && (kStages + 1) * bytes <= room) ++tile.stages;
@@ -133,9 +140,10 @@ std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form)
     const auto found = shape.is_late ? with_stages(chooser, tile) : std::optional(tile);
     if (!found) continue;
     tiles.push_back(*found);
-    // What is fetched one by one waits in registers, and of a window so do its places.
-    const bool is_wide = fetched_at_once(chooser.graph, tile) == 2 * tile.lanes();
-    if (!is_wide) tiles.back().steps = std::min(tile.steps, kFewSteps * tile.unit.steps);
+    // What is fetched in pieces waits in registers, and of a window so do its places.
+    const bool is_in_pieces = fetched_at_once(chooser.graph, tile) < 2 * tile.lanes();
+    if (found->stages == 1 && is_in_pieces)
+      tiles.back().steps = std::min(tile.steps, kFewSteps * tile.unit.steps);
   }
   return tiles;
 }
