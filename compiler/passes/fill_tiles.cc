@@ -291,12 +291,21 @@ class NeedlessGuards {
     return std::ranges::any_of(bounds, [&](const Bound& bound) { return bound.guard == guard; });
   }
 
-  /// How many guards with this limit a store keeps, whatever they are bounds of.
-  int64_t kept_guards(const GuardedStore& store, const Expr& limit) const {
+  /// How many guards with this limit a store keeps that say which elements another one may read,
+  /// whatever they are bounds of. What changes with the iterations that both are in, as steps of a
+  /// sum, bounds these for both.
+  int64_t kept_guards(const GuardedStore& store, const GuardedStore& other,
+                      const Expr& limit) const {
+    const auto changes = [&](const If* guard) {
+      return !has(store.bounds, guard) && std::ranges::any_of(store.loops, [&](const For* loop) {
+        return loop->loop_kind == LoopKind::Serial && uses_var(guard->condition, loop->var) &&
+               std::ranges::find(other.loops, loop) != other.loops.end();
+      });
+    };
     return std::ranges::count_if(store.guards, [&](const If* guard) {
       const Binary* order = as<Binary>(guard->condition);
       return needed_.contains(guard) && order != nullptr && order->op == Operator::Less &&
-             equal_trees(order->b, limit);
+             equal_trees(order->b, limit) && !changes(guard);
     });
   }
 
@@ -320,7 +329,8 @@ class NeedlessGuards {
         if (stores == stores_.end()) return false;
         return std::ranges::any_of(stores->second, [&](const GuardedStore& store) {
           return std::ranges::any_of(candidate.common, [&](const Bound& bound) {
-            return kept_guards(store, bound.limit) > kept_guards(*candidate.store, bound.limit);
+            return kept_guards(store, *candidate.store, bound.limit) >
+                   kept_guards(*candidate.store, store, bound.limit);
           });
         });
       };

@@ -113,6 +113,30 @@ TEST(FillTiles, KeepsTheGuardOfWhatReadsATileThatIsNotFilled) {
                  kCuda);
 }
 
+/// Rows and steps of a sum may be as many by chance; the sum is in parts here, and so has a guard
+/// of its own.
+TEST(FillTiles, TellsRowsFromStepsOfTheSameNumber) {
+  const auto loops = [](std::string_view rows, std::string_view row) {
+    const std::string open = rows.empty() ? "" : fmt::format("if likely({}) {{ ", rows);
+    const std::string close = rows.empty() ? "" : " }";
+    return fmt::format(R"(fn f(A: float32[100, 100], C: float32[2, 100]) {{
+        for p in 0..2 bind(blockIdx.y) {{ for b in 0..2 bind(blockIdx.x) {{
+          allocate s: float32[64, 8] scope(shared)
+          for t in 0..64 bind(threadIdx.x) {{
+            allocate c: float32[1] scope(local)
+            {0}c[0] = 0.0{1}
+            for k in 0..7 {{
+              for e in 0..8 {{ {0}if likely(p*50 + k*8 + e < 100) {{
+                s[t, e] = A[{2}, p*50 + k*8 + e] }}{1} }}
+              for e_1 in 0..8 {{ if likely(k*8 + e_1 < 50) {{
+                {0}c[0] = c[0] + s[t, e_1]{1} }} }} }}
+            if likely(b*64 + t < 100) {{ C[p, b*64 + t] = c[0] }} }} }} }} }})",
+                       open, close, row);
+  };
+  expect_becomes(fill_tiles, loops("b*64 + t < 100", "b*64 + t"), loops("", "min(b*64 + t, 99)"),
+                 kCuda);
+}
+
 TEST(FillTiles, KeepsVectorsWhole) {
   expect_becomes(fill_tiles,
                  R"(fn f(A: float32[100]) { for b in 0..2 bind(blockIdx.x) {
