@@ -14,7 +14,7 @@ namespace kiln {
 namespace passes {
 
 PassFunction simplify, tangents_as_exponentials, validate_threads, bind_to_cores, carry_states,
-    shift_last_tiles, fill_vectors, fill_tiles, partition_loops, collapse_parallel,
+    shift_last_tiles, fill_vectors, fill_tiles, fill_steps, partition_loops, collapse_parallel,
     validate_vectors, interleave_vthreads, lower_warp_memory, separate_launches, insert_barriers,
     unroll_turns, accumulate_in_locals, step_in_groups, keep_strided_plain, tensorize,
     multiply_in_tiles, add_in_groups, widen_copies, accumulate_in_registers, carry_steps,
@@ -45,6 +45,8 @@ constexpr Pass kPasses[] = {
     {"fill_vectors", passes::fill_vectors, Serves::Cores, Changes::Few},
     // Before partition_loops, which cuts loops for the guards that are left.
     {"fill_tiles", passes::fill_tiles, Serves::Threads},
+    // After fill_tiles, which leaves matrix instructions no guard but that of the steps.
+    {"fill_steps", passes::fill_steps, Serves::Threads, Changes::Few},
     {"partition_loops", passes::partition_loops, Serves::All},
     // After partition_loops: a guard is simple in the loops' own variables, not in the fused one.
     {"collapse_parallel", passes::collapse_parallel, Serves::Cores},

@@ -402,6 +402,16 @@ TEST(MatrixTiles, AreCopiedFromPlacesThatMove) {
   EXPECT_EQ(count_in(source, ", 256>("), 8U) << source;
 }
 
+/// What is left of a sum is filled up with zeros, and is matrix instructions as all else.
+TEST(MatrixTiles, EndWithWholeInstructions) {
+  const language::TextKernel text =
+      kernel_of(product("i, k", "67, 75", "k, j", "75, 73", "67, 73", "75"));
+  const ir::Kernel loops = gpu_loops_by(text, "matrix instructions, 64 x 64 a block");
+  EXPECT_EQ(gpu_difference(text, loops, {}), "") << ir::print(loops);
+  const std::string source = source_of(loops);
+  EXPECT_EQ(count_in(source, "const int kiln_lane ="), 2U) << source;
+}
+
 /// A dimension of which a sum is in parts is read in as few pieces as a whole one.
 TEST(MatrixTiles, OfPartsOfADimensionAreCopiedAtOnceToo) {
   for (const auto& [columns, read] :
