@@ -19,6 +19,7 @@
 #include "compiler/codegen/cuda_launch.h"
 #include "compiler/codegen/cuda_parameters.h"
 #include "compiler/codegen/cuda_prelude.h"
+#include "compiler/codegen/cuda_rests.h"
 #include "compiler/codegen/cuda_turns.h"
 #include "compiler/codegen/cuda_uses.h"
 #include "compiler/codegen/launch_bounds.h"
@@ -77,6 +78,7 @@ class Function {
     chains_ = matrix_chains(nest_.body, nest_.axes);
     TurnLoops turns = turn_loops(nest_.body);
     written_twice_ = std::move(turns.written_twice);
+    rests_ = rest_loops(nest_.body);
     const RegisterNeeds needs{.has_matrices = !sums_.empty(),
                               .has_turns = !turns.all.empty(),
                               .multiprocessors = multiprocessors_};
@@ -296,6 +298,7 @@ class Function {
     if (is_unrolled || (chooses_among(loop, sums_) && as_const_int(loop.extent)))
       line("#pragma unroll");
     if (written_twice_.contains(&loop)) line("#pragma unroll 2");
+    if (rests_.contains(&loop)) line("#pragma unroll 1");
     // Between barriers there is enough to do without a second iteration.
     if (!is_unrolled && !sums_.empty() && waits_in(loop.body).for_block) line("#pragma unroll 1");
     const std::string& var = names_[loop.var];
@@ -524,6 +527,7 @@ class Function {
   BufferSet vectors_;  // moved at once
   BufferSet sums_;     // of products of matrices
   LoopSet written_twice_;
+  LoopSet rests_;
   std::vector<ChainLink> chains_;  // in the order of the code
   size_t next_link_ = 0;
   std::string chain_;                    // around a product; empty where it adds to the whole

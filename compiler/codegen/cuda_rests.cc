@@ -1,0 +1,100 @@
+// Loops that are not worth the time that NVRTC takes to write their iterations out.
+//
+//   for k in 0..64 { .. for s in 0..8 { products } }   for k in 0..2 { .. for s_1 in 0..8 {
+//   products } }
+//     ->  #pragma unroll 1 for s_1: NVRTC reads and schedules one iteration where it would be eight
+//
+// Of a causal attention of 128 numbers in bfloat16 these were a third of its time, and took so many
+// registers that some were spilled.
+#include "compiler/codegen/cuda_rests.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/mutator.h"
+#include "compiler/ir/races.h"
+
+namespace kiln::codegen {
+namespace {
+
+using namespace ir;
+
+constexpr double kUnknown = 64;       // iterations of which nothing is known
+constexpr double kManyElements = 16;  // of a thread
+constexpr double kLittle = 8;         // times less than the most
+
+/// What an iteration of a loop does with a thread's own elements, and whether it does more.
+class Step : public Visitor {
+ public:
+  explicit Step(const For& loop) { (*this)(loop.body); }
+
+  double updates = 0;
+  bool reads_shared = false;
+  bool is_plain = true;  // nothing goes to or comes from memory that others see
+
+ private:
+  using Visitor::visit;
+  void visit(const For& loop) override {
+    const double around = times_;
+    times_ *= static_cast<double>(as_const_int(loop.extent).value_or(1));
+    Visitor::visit(loop);
+    times_ = around;
+  }
+  void visit(const Store& store) override {
+    if (store.buffer->scope == Scope::Local) updates += times_;
+    is_plain = is_plain && store.buffer->scope == Scope::Local;
+    Visitor::visit(store);
+  }
+  void visit(const Load& load) override {
+    reads_shared = reads_shared || load.buffer->scope == Scope::Shared;
+    is_plain = is_plain && load.buffer->scope != Scope::Global;
+    Visitor::visit(load);
+  }
+
+  double times_ = 1;
+};
+
+class FindsRests : public Visitor {
+ public:
+  LoopSet result() const {
+    double most = 0;
+    for (const auto& [loop, work] : steps_)
+      most = std::max(most, work);
+    LoopSet rests;
+    for (const auto& [loop, work] : steps_)
+      if (work * kLittle <= most) rests.insert(loop);
+    return rests;
+  }
+
+ private:
+  using Visitor::visit;
+  void visit(const For& loop) override {
+    if (loop.loop_kind != LoopKind::Serial) return Visitor::visit(loop);
+    const std::optional<int64_t> extent = as_const_int(loop.extent);
+    const double around = times_;
+    times_ *= extent ? static_cast<double>(*extent) : kUnknown;
+    const Step step(loop);
+    const bool is_step = step.reads_shared && step.is_plain && step.updates >= kManyElements &&
+                         !waits_in(loop.body).for_block;
+    if (is_step) {
+      if (extent) steps_.emplace_back(&loop, times_ * step.updates);
+    } else {
+      Visitor::visit(loop);
+    }
+    times_ = around;
+  }
+
+  double times_ = 1;
+  std::vector<std::pair<const For*, double>> steps_;
+};
+
+}  // namespace
+
+LoopSet rest_loops(const Stmt& body) {
+  FindsRests walk;
+  walk(body);
+  return walk.result();
+}
+
+}  // namespace kiln::codegen
