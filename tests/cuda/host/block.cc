@@ -2,6 +2,9 @@
 // thread waits for others. A barrier is over once no thread that has not ended is short of it, an
 // exchange within a warp once all lanes of its mask that have not ended have come with the same
 // mask. Whoever waits for what cannot come is a deadlock.
+//
+// Threads take turns millions of times: swapcontext, which asks the kernel for the mask of signals,
+// would take more than half of the time of kernels whose threads meet often.
 #include "tests/cuda/host/block.h"
 
 #include <algorithm>
@@ -13,6 +16,34 @@
 
 #include "tests/cuda/host/checks.h"
 
+// Keeps what a function may not change on the stack, and where that ends in `from`; goes on where
+// `to` did so.
+extern "C" [[gnu::visibility("hidden")]] void kiln_switch_stacks(void** from, void* to);
+asm(R"(
+  .pushsection .text
+  .hidden kiln_switch_stacks
+  .globl kiln_switch_stacks
+  .type kiln_switch_stacks, @function
+kiln_switch_stacks:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size kiln_switch_stacks, . - kiln_switch_stacks
+  .popsection
+)");
+
 namespace kiln::host {
 namespace {
 
@@ -22,7 +53,34 @@ constexpr size_t kStackBytes = size_t{2} << 20;
 constexpr size_t kGuardBytes = 4096;  // at the low end, where a stack that is too small would end
 constexpr int kLaunchFailed = 719;
 
-thread_local Block* running = nullptr;
+// Asked for at each access: without a call.
+[[gnu::tls_model("initial-exec")]] thread_local Block* running = nullptr;
+
+/// Those of the largest block yet, which later ones have again: a process has thousands of
+/// launches.
+char* stacks_of(size_t threads) {
+  static char* stacks = nullptr;
+  static size_t count = 0;
+  if (threads <= count) return stacks;
+  if (count > 0) ::munmap(stacks, kStackBytes * count);
+  void* const made = ::mmap(nullptr, kStackBytes * threads, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (made == MAP_FAILED) std::abort();
+  stacks = static_cast<char*>(made);
+  count = threads;
+  for (size_t i = 0; i < threads; ++i)
+    ::mprotect(stacks + i * kStackBytes, kGuardBytes, PROT_NONE);
+  return stacks;
+}
+
+/// As if `start` had been left before its first instruction: six registers, where to go on, and
+/// where nobody returns to.
+void* left_at(void (*start)(), char* stack_end) {
+  auto** const end = reinterpret_cast<void**>(stack_end);
+  std::fill_n(end - 8, 8, nullptr);
+  end[-2] = reinterpret_cast<void*>(start);
+  return end - 8;
+}
 
 std::string triple(const unsigned (&values)[3]) {
   return "(" + std::to_string(values[0]) + ", " + std::to_string(values[1]) + ", " +
@@ -38,16 +96,9 @@ Block::Block(const KilnHostLaunch& launch, void (*kernel)(void**), void** parame
   const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
   fibers_.resize(threads);
   values_.resize((threads + kWarp - 1) / kWarp);
-  void* const stacks = ::mmap(nullptr, kStackBytes * threads, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (stacks == MAP_FAILED) std::abort();
-  stacks_ = static_cast<char*>(stacks);
-  for (unsigned i = 0; i < threads; ++i)
-    ::mprotect(stacks_ + i * kStackBytes, kGuardBytes, PROT_NONE);
+  stacks_ = stacks_of(threads);
   own_memory(stacks_, kStackBytes * threads);
 }
-
-Block::~Block() { ::munmap(stacks_, kStackBytes * fibers_.size()); }
 
 void Block::enter() {
   running->kernel_(running->parameters_);
@@ -57,12 +108,12 @@ void Block::enter() {
 void Block::wait(Fiber::State state) {
   Fiber& fiber = *current_;
   fiber.state = state;
-  ::swapcontext(&fiber.context, &scheduler_);
+  kiln_switch_stacks(&fiber.stack, scheduler_);
 }
 
 void Block::resume(Fiber& fiber) {
   current_ = &fiber;
-  ::swapcontext(&scheduler_, &fiber.context);
+  kiln_switch_stacks(&scheduler_, fiber.stack);
 }
 
 bool Block::run(unsigned x, unsigned y, unsigned z) {
@@ -76,10 +127,7 @@ bool Block::run(unsigned x, unsigned y, unsigned z) {
     fiber.number = i;
     fiber.state = Fiber::State::Ready;
     fiber.groups = {{}};
-    ::getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = stacks_ + i * kStackBytes;
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    ::makecontext(&fiber.context, &Block::enter, 0);
+    fiber.stack = left_at(&Block::enter, stacks_ + (i + 1) * kStackBytes);
   }
   do {
     for (Fiber& fiber : fibers_) {

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include <ucontext.h>
-
 #include "tests/cuda/host/threads.h"
 
 namespace kiln::host {
@@ -28,14 +26,13 @@ struct Fiber {
   unsigned mask = 0;                                 // of lanes it waits for
   uint64_t value = 0;                                // what it brings
   std::vector<std::vector<LateCopy>> groups = {{}};  // the last one is open
-  ucontext_t context{};
+  void* stack = nullptr;                             // where it was left
 };
 
 /// The block that runs; blocks do so one after another.
 class Block {
  public:
   Block(const KilnHostLaunch& launch, void (*kernel)(void**), void** parameters);
-  ~Block();
 
   /// Runs its threads to the end. False after a violation, which violations() has.
   bool run(unsigned x, unsigned y, unsigned z);
@@ -58,7 +55,7 @@ class Block {
   std::vector<Fiber> fibers_;
   std::vector<std::array<uint64_t, kWarp>> values_;  // that the lanes of each warp brought last
   char* stacks_ = nullptr;
-  ucontext_t scheduler_{};
+  void* scheduler_ = nullptr;
   Fiber* current_ = nullptr;
 };
 

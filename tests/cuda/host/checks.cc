@@ -8,9 +8,10 @@
 #include "tests/cuda/host/checks.h"
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <map>
-#include <vector>
+#include <memory>
 
 #include <dlfcn.h>
 
@@ -19,14 +20,13 @@
 namespace kiln::host {
 namespace {
 
-constexpr int32_t kNobody = -1;
 constexpr int32_t kSeveral = -2;
 constexpr uint32_t kNever = 0;
 
 /// Who touched a byte last: the thread of the block, the block, and the meetings of the block and
-/// of the warp that were the last before.
+/// of the warp that were the last before. Of block kNever: nobody.
 struct Touch {
-  int32_t thread = kNobody;
+  int32_t thread = 0;
   uint32_t block = kNever;
   uint32_t meeting = 0;
   uint32_t warp_meeting = 0;
@@ -38,10 +38,15 @@ struct Byte {
   bool is_atomic = false;  // the last write
   bool is_coming = false;  // that write has begun, and not arrived
 };
+struct Free {
+  void operator()(Byte* bytes) const { std::free(bytes); }
+};
 struct Range {
   uint64_t begin = 0;
   uint64_t bytes = 0;
-  std::vector<Byte> touched;
+  // All zeros at first, so that pages of it take memory once there is a touch in them.
+  std::unique_ptr<Byte[], Free> touched;
+  bool is_written = false;  // each byte, before the launch
 };
 
 struct Launch {
@@ -56,12 +61,14 @@ struct Launch {
   std::string violation;
 };
 
-Launch& launch() {
-  static Launch launch;
-  return launch;
-}
+Launch under_way;
+Launch& launch() { return under_way; }
 
-Range range_of(uint64_t begin, uint64_t bytes) { return {begin, bytes, std::vector<Byte>(bytes)}; }
+Range range_of(uint64_t begin, uint64_t bytes) {
+  auto* const touched = static_cast<Byte*>(std::calloc(bytes + 1, sizeof(Byte)));
+  if (touched == nullptr) std::abort();
+  return {begin, bytes, std::unique_ptr<Byte[], Free>(touched)};
+}
 
 Range* find(uint64_t address) {
   Launch& now = launch();
@@ -81,7 +88,7 @@ const char* verb(Kind kind) {
 /// Whether nothing orders an access of this thread after `before`.
 bool is_unordered(const Touch& before, unsigned thread, bool is_shared) {
   const Launch& now = launch();
-  if (before.thread == kNobody || before.block < now.launch_base) return false;
+  if (before.block < now.launch_base) return false;
   if (before.block != now.block) return !is_shared;  // blocks have no order
   if (before.thread == static_cast<int32_t>(thread)) return false;
   if (before.meeting != now.meeting) return false;
@@ -104,14 +111,16 @@ void report(Kind kind, const char* before, const Touch& other, const Range& rang
           " with nothing between");
 }
 
-void check_byte(Byte& byte, Kind kind, const Range& range, uint64_t address, bool is_shared) {
+void check_byte(Byte& byte, Kind kind, const Touch& touch, const Range& range, uint64_t address,
+                bool is_shared) {
   const Launch& now = launch();
-  const unsigned thread = current_thread();
+  const auto thread = static_cast<unsigned>(touch.thread);
   const bool both_atomic = kind == Kind::Atomic && byte.is_atomic;
   if (!both_atomic && is_unordered(byte.write, thread, is_shared))
     report(kind, "writes", byte.write, range, address, is_shared);
   // What shared memory holds, this block has written.
-  const bool is_written = is_shared ? byte.write.block == now.block : byte.is_written;
+  const bool is_written =
+      is_shared ? byte.write.block == now.block : byte.is_written || range.is_written;
   if (kind == Kind::Read && is_written && byte.is_coming) {
     violate("late: thread " + std::to_string(current_thread()) + " of block " +
             std::to_string(kiln_block()->index[0]) + " reads byte " +
@@ -125,14 +134,11 @@ void check_byte(Byte& byte, Kind kind, const Range& range, uint64_t address, boo
             (is_shared ? "shared memory" : "memory") + " of " + std::to_string(range.bytes) +
             " bytes, which nobody has written");
   }
-  const unsigned warp = thread / kWarp;
-  const Touch touch = {static_cast<int32_t>(thread), now.block, now.meeting,
-                       now.warp_meetings[warp]};
   if (kind == Kind::Read) {
     const bool joins = byte.read.block == now.block && byte.read.meeting == now.meeting &&
-                       byte.read.thread != kNobody && byte.read.thread != touch.thread;
-    const bool other_block = byte.read.block >= now.launch_base && byte.read.block != now.block &&
-                             byte.read.thread != kNobody && !is_shared;
+                       byte.read.thread != touch.thread;
+    const bool other_block =
+        byte.read.block >= now.launch_base && byte.read.block != now.block && !is_shared;
     byte.read = touch;
     if (joins || other_block) byte.read.thread = kSeveral;
     if (other_block) byte.read.block = now.launch_base;  // whoever writes it is another block
@@ -174,8 +180,11 @@ void access(const void* pointer, uint64_t bytes, Kind kind) {
   }
   const bool is_shared = range == &now.shared;
   const uint64_t first = address - range->begin;
+  const unsigned thread = current_thread();
+  const Touch touch = {static_cast<int32_t>(thread), now.block, now.meeting,
+                       now.warp_meetings[thread / kWarp]};
   for (uint64_t at = first; at < first + bytes; ++at)
-    check_byte(range->touched[at], kind, *range, address, is_shared);
+    check_byte(range->touched[at], kind, touch, *range, address, is_shared);
   if (!now.violation.empty()) end_thread();
 }
 
@@ -188,6 +197,10 @@ void note_written(uint64_t begin, uint64_t bytes) {
   Range* const range = find(begin);
   if (range == nullptr || bytes == 0) return;
   const uint64_t first = begin - range->begin;
+  if (first == 0 && bytes == range->bytes) {
+    range->is_written = true;
+    return;
+  }
   for (uint64_t at = first; at < first + bytes; ++at)
     range->touched[at].is_written = true;
 }
