@@ -1,8 +1,10 @@
 // Conversions of floats of 8 and 16 bits in exact double arithmetic, one format after the other
-// described by its widths. The reference for what code generators emit: round to nearest, ties to
-// even, subnormal numbers included.
+// described by its widths; of the bits alone where these are a normal number. The reference for
+// what code generators emit: round to nearest, ties to even, subnormal numbers included.
 #include "runtime/core/small_float.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -32,12 +34,25 @@ Layout layout_of(DType type) {
   check_failed("a floating type of 8 or 16 bits", __FILE__, __LINE__);
 }
 
+constexpr int kDoubleMantissa = 52;
+constexpr int kDoubleBias = 1023;
+
 }  // namespace
 
 uint16_t to_small_float(DType type, double value) {
   const Layout layout = layout_of(type);
   const int bits = layout.exponent_bits + layout.mantissa_bits;
   const auto sign = static_cast<uint16_t>(std::signbit(value) ? 1u << bits : 0u);
+  // Most are normal numbers, and far from the end of the range: the bits of a double, rounded. A
+  // mantissa that carries over into the exponent is the next power of two.
+  const uint64_t raw = std::bit_cast<uint64_t>(std::fabs(value));
+  const int place = static_cast<int>(raw >> kDoubleMantissa) - kDoubleBias + layout.bias();
+  if (place > 0 && place < layout.max_exponent() - 1) {
+    const int dropped = kDoubleMantissa - layout.mantissa_bits;
+    const uint64_t kept = raw - (uint64_t(kDoubleBias - layout.bias()) << kDoubleMantissa);
+    const uint64_t half = (uint64_t{1} << (dropped - 1)) - 1 + (kept >> dropped & 1);
+    return sign | static_cast<uint16_t>((kept + half) >> dropped);
+  }
   const auto infinity = static_cast<uint16_t>(layout.max_exponent() << layout.mantissa_bits);
   const auto nan = static_cast<uint16_t>(
       layout.has_infinity ? infinity | (1u << (layout.mantissa_bits - 1)) : (1u << bits) - 1);
@@ -65,9 +80,14 @@ uint16_t to_small_float(DType type, double value) {
 double from_small_float(DType type, uint16_t bits) {
   const Layout layout = layout_of(type);
   const int width = layout.exponent_bits + layout.mantissa_bits;
-  const double sign = (bits >> width & 1) != 0 ? -1.0 : 1.0;
   const int exponent = bits >> layout.mantissa_bits & layout.max_exponent();
   const int mantissa = bits & ((1 << layout.mantissa_bits) - 1);
+  if (exponent > 0 && exponent < layout.max_exponent()) {
+    const auto place = static_cast<uint64_t>(exponent - layout.bias() + kDoubleBias);
+    return std::bit_cast<double>(uint64_t(bits >> width & 1) << 63 | place << kDoubleMantissa |
+                                 uint64_t(mantissa) << (kDoubleMantissa - layout.mantissa_bits));
+  }
+  const double sign = (bits >> width & 1) != 0 ? -1.0 : 1.0;
   if (exponent == layout.max_exponent()) {
     if (layout.has_infinity) {
       return sign * (mantissa == 0 ? std::numeric_limits<double>::infinity()
