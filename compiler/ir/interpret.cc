@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -316,10 +318,11 @@ class Interpreter {
     Storage& memory = evaluate_.storage(buffer);
     const int64_t size = size_of(memory.elements->type);
     const auto* place = memory.elements->bytes.data() + position * size;
-    const std::vector before(place, place + size);
+    std::array<std::byte, 8> before;
+    std::memcpy(before.data(), place, static_cast<size_t>(size));
     language::write_element(*memory.elements, position, value);
     const bool changes = !memory.written[static_cast<size_t>(position)] ||
-                         !std::equal(before.begin(), before.end(), place);
+                         std::memcmp(before.data(), place, static_cast<size_t>(size)) != 0;
     if (memory.history.write(position, scope_.thread, scope_.launches->now, changes)) return;
     breach("element {} of {} is stored to by a GPU thread while another one may use it", position,
            buffer->name);

@@ -3,6 +3,7 @@
 // What interpret() knows at a place of the loops: the elements of buffers, what names stand for,
 // and the values of expressions. Of interpret.cc alone; apart from it for its length.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <unordered_set>
@@ -32,7 +33,7 @@ template <typename... Args>
 inline int64_t wrapping(int64_t a, int64_t b, char op) {
   const auto x = static_cast<uint64_t>(a);
   const auto y = static_cast<uint64_t>(b);
-  return static_cast<int64_t>(op == '+' ? x + y : x * y);
+  return static_cast<int64_t>(op == '+' ? x + y : op == '-' ? x - y : x * y);
 }
 
 /// The elements of one buffer, and which of them were written.
@@ -93,21 +94,38 @@ class Evaluate {
   explicit Evaluate(Bindings& scope) : scope_(scope) {}
 
   int64_t index(const Expr& expr, int lane = 0) {
-    // Most of the work is indices, and most of those are sums and products.
-    if (const IntImm* imm = as<IntImm>(expr)) return imm->value;
-    if (const Var* var = as<Var>(expr)) return variable(*var);
-    if (const Binary* node = as<Binary>(expr)) {
-      switch (node->op) {
-        case Operator::Add: return wrapping(index(node->a, lane), index(node->b, lane), '+');
-        case Operator::Mul: return wrapping(index(node->a, lane), index(node->b, lane), '*');
-        default: break;
+    // Most of the work is indices, and comparisons of these.
+    switch (expr->kind) {
+      case NodeKind::IntImm: return as<IntImm>(expr)->value;
+      case NodeKind::Var: return variable(*as<Var>(expr));
+      case NodeKind::Binary: {
+        const Binary& node = *as<Binary>(expr);
+        if (node.a->type.element != DType::Int64) break;
+        const int64_t a = index(node.a, lane);
+        const int64_t b = index(node.b, lane);
+        switch (node.op) {
+          case Operator::Add: return wrapping(a, b, '+');
+          case Operator::Sub: return wrapping(a, b, '-');
+          case Operator::Mul: return wrapping(a, b, '*');
+          case Operator::Min: return std::min(a, b);
+          case Operator::Max: return std::max(a, b);
+          case Operator::Less: return a < b ? 1 : 0;
+          case Operator::LessEqual: return a <= b ? 1 : 0;
+          case Operator::Greater: return a > b ? 1 : 0;
+          case Operator::GreaterEqual: return a >= b ? 1 : 0;
+          case Operator::Equal: return a == b ? 1 : 0;
+          case Operator::NotEqual: return a != b ? 1 : 0;
+          default: {
+            const Scalar operands[] = {{DType::Int64, a, 0}, {DType::Int64, b, 0}};
+            return language::apply_operator(node.op, operands).integer;
+          }
+        }
       }
+      default: break;
     }
     return (*this)(expr, lane).integer;
   }
-  bool condition(const Expr& expr, int lane = 0) {
-    return !expr || (*this)(expr, lane).integer != 0;
-  }
+  bool condition(const Expr& expr, int lane = 0) { return !expr || index(expr, lane) != 0; }
 
   Scalar operator()(const Expr& expr, int lane = 0) {
     switch (expr->kind) {
@@ -117,6 +135,8 @@ class Evaluate {
       case NodeKind::Var: return Scalar::of_int(DType::Int64, variable(*as<Var>(expr)));
       case NodeKind::Binary: {
         const Binary& node = *as<Binary>(expr);
+        // Of indices its value is an index, or whether a comparison of such holds.
+        if (node.a->type.element == DType::Int64) return {expr->type.element, index(expr, lane), 0};
         const Scalar operands[] = {(*this)(node.a, lane), (*this)(node.b, lane)};
         return language::apply_operator(node.op, operands);
       }
@@ -138,10 +158,14 @@ class Evaluate {
 
   /// Where an access goes. Every index is checked.
   int64_t position(const BufferRef& buffer, const std::vector<Expr>& indices, int lane) {
-    const std::vector<int64_t>& shape = storage(buffer).elements->shape;
+    return position(buffer, storage(buffer), indices, lane);
+  }
+  int64_t position(const BufferRef& buffer, const Storage& memory, const std::vector<Expr>& indices,
+                   int lane) {
+    const std::vector<int64_t>& shape = memory.elements->shape;
     const bool is_flat = indices.size() != shape.size();  // after flatten_storage
     KILN_CHECK(!is_flat || indices.size() == 1);
-    const int64_t count = is_flat ? storage(buffer).span : 0;
+    const int64_t count = is_flat ? memory.span : 0;
     int64_t position = 0;
     for (size_t d = 0; d < indices.size(); ++d) {
       const int64_t value = index(indices[d], indices[d]->type.lanes > 1 ? lane : 0);
@@ -198,13 +222,12 @@ class Evaluate {
     if (!condition(node.predicate, lane)) {
       return language::convert(node.type.element, Scalar::of_int(DType::Int64, 0));
     }
-    const int64_t at = position(node.buffer, node.indices, lane);
-    const Storage& memory = storage(node.buffer);
+    Storage& memory = storage(node.buffer);
+    const int64_t at = position(node.buffer, memory, node.indices, lane);
     if (!memory.written[static_cast<size_t>(at)]) {
       breach("element {} of {} is read before it is written", at, node.buffer->name);
     }
-    if (is_shared(node.buffer) &&
-        !storage(node.buffer).history.read(at, scope_.thread, scope_.launches->now)) {
+    if (is_shared(node.buffer) && !memory.history.read(at, scope_.thread, scope_.launches->now)) {
       breach("element {} of {} is read by a GPU thread that did not wait for the store to it", at,
              node.buffer->name);
     }

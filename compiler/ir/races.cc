@@ -56,8 +56,15 @@ void GridThread::set(ThreadAxis axis, int64_t index) {
   }
 }
 
+AccessHistory::Element& AccessHistory::at_place(int64_t element) {
+  const auto page = static_cast<size_t>(element / kPage);
+  if (page >= pages_.size()) pages_.resize(page + 1);
+  if (!pages_[page]) pages_[page] = std::make_unique<Element[]>(kPage);
+  return pages_[page][static_cast<size_t>(element % kPage)];
+}
+
 bool AccessHistory::read(int64_t element, GridThread by, Moment now) {
-  Element& at = elements_[element];
+  Element& at = at_place(element);
   if (at.written.launch == now.launch) {
     if (at.writer.block != by.block || at.others_blocks) return false;
     const bool is_writer = at.writer.thread == by.thread && !at.others_threads;
@@ -85,7 +92,7 @@ bool AccessHistory::is_read_by_others(const Element& at, GridThread by, Moment n
 }
 
 bool AccessHistory::write(int64_t element, GridThread by, Moment now, bool changes) {
-  Element& at = elements_[element];
+  Element& at = at_place(element);
   const bool is_same_launch = at.written.launch == now.launch;
   const bool is_same_block = is_same_launch && at.writer.block == by.block && !at.others_blocks;
   if (!changes) {
@@ -106,7 +113,7 @@ bool AccessHistory::write(int64_t element, GridThread by, Moment now, bool chang
 }
 
 bool AccessHistory::change(int64_t element, GridThread by, Moment now) {
-  Element& at = elements_[element];
+  Element& at = at_place(element);
   if (at.written.launch != now.launch || !at.in_one_piece) {
     if (!write(element, by, now, true)) return false;
     at.in_one_piece = true;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
+#include <memory>
 #include <vector>
 
 #include "compiler/ir/stmt.h"
@@ -60,7 +60,11 @@ class AccessHistory {
     bool by_blocks = false;   // in this launch, by several
     bool by_threads = false;  // since the last barrier, by several
   };
-  std::unordered_map<int64_t, Element> elements_;
+  Element& at_place(int64_t element);
+
+  /// A page has so many: of a large buffer a run may use few.
+  static constexpr int64_t kPage = 64;
+  std::vector<std::unique_ptr<Element[]>> pages_;
 };
 
 }  // namespace kiln::ir

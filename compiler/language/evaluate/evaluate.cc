@@ -7,6 +7,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -36,6 +37,7 @@ class Evaluator {
         steps_left_(max_steps),
         rounding_(rounding) {
     axis_values_.resize(definition.axes.size());
+    memos_.resize(definition.stages.size());
     for (StageId id = 0; id < definition.stages.size(); ++id) {
       const auto* scan = std::get_if<Scan>(&definition.stages[id]);
       if (scan == nullptr) continue;
@@ -47,7 +49,7 @@ class Evaluator {
   void give(TensorId tensor, const HostTensor& value) {
     Memo memo{value, {}};
     memo.known.assign(static_cast<size_t>(elements(value.shape)), true);
-    memos_[tensor] = std::move(memo);
+    place_of(tensor) = std::make_unique<Memo>(std::move(memo));
   }
 
   int64_t size(ExprId expr) { return value_of(expr).integer; }
@@ -74,8 +76,7 @@ class Evaluator {
   /// The tensor's memory, made at its first use: shapes may be large, and not all stages are
   /// needed.
   Memo& memo_of(TensorId tensor) {
-    const auto found = memos_.find(tensor);
-    if (found != memos_.end()) return found->second;
+    if (const std::unique_ptr<Memo>& found = place_of(tensor)) return *found;
     Memo memo;
     memo.tensor.type = definition_.type_of(tensor);
     for (const ExprId extent : definition_.shape_of(tensor)) {
@@ -84,7 +85,15 @@ class Evaluator {
     const int64_t count = elements(memo.tensor.shape);
     memo.tensor.bytes.resize(static_cast<size_t>(count * size_of(memo.tensor.type)));
     memo.known.assign(static_cast<size_t>(count), false);
-    return memos_.emplace(tensor, std::move(memo)).first->second;
+    std::unique_ptr<Memo>& place = place_of(tensor);
+    place = std::make_unique<Memo>(std::move(memo));
+    return *place;
+  }
+
+  std::unique_ptr<Memo>& place_of(TensorId tensor) {
+    std::vector<std::unique_ptr<Memo>>& of_stage = memos_[tensor.stage];
+    if (tensor.output >= of_stage.size()) of_stage.resize(tensor.output + 1);
+    return of_stage[tensor.output];
   }
 
   Scalar element(TensorId tensor, int64_t position) {
@@ -214,9 +223,11 @@ class Evaluator {
 
   Scalar value(const Read& node, DType type) {
     TensorId tensor = node.tensor;
-    const auto state = scan_of_state_.find(tensor);
     // A state is the scan at its earlier steps, which run_scan() has filled in.
-    if (state != scan_of_state_.end()) tensor = state->second;
+    if (!scan_of_state_.empty()) {
+      const auto state = scan_of_state_.find(tensor);
+      if (state != scan_of_state_.end()) tensor = state->second;
+    }
     // A stage never needs itself, so computing the element leaves the axes of this one alone.
     return element(tensor, position_of(tensor, node.indices));
   }
@@ -292,7 +303,7 @@ class Evaluator {
   std::vector<int64_t> axis_values_;
   std::vector<Scalar> parameters_;  // of the reducer whose results are being computed
   std::map<TensorId, TensorId> scan_of_state_;
-  std::map<TensorId, Memo> memos_;
+  std::vector<std::vector<std::unique_ptr<Memo>>> memos_;  // by stage and output
 };
 
 }  // namespace

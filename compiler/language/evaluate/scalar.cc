@@ -376,12 +376,18 @@ Scalar identity_of(Combiner combiner, DType type) {
 }
 
 Scalar read_element(const HostTensor& tensor, int64_t position) {
-  const uint64_t raw = load_bits(tensor, position);
-  switch (tensor.type) {
-    case DType::Float64: return {tensor.type, 0, std::bit_cast<double>(raw)};
-    case DType::Float32: return {tensor.type, 0, std::bit_cast<float>(static_cast<uint32_t>(raw))};
-    default: break;
+  // Most are of these two types, whose bytes are read without a call.
+  if (tensor.type == DType::Float32) {
+    float value = 0;
+    std::memcpy(&value, tensor.bytes.data() + position * 4, 4);
+    return {tensor.type, 0, value};
   }
+  if (tensor.type == DType::Float64) {
+    double value = 0;
+    std::memcpy(&value, tensor.bytes.data() + position * 8, 8);
+    return {tensor.type, 0, value};
+  }
+  const uint64_t raw = load_bits(tensor, position);
   if (is_float(tensor.type)) {
     return {tensor.type, 0, from_small_float(tensor.type, static_cast<uint16_t>(raw))};
   }
