@@ -26,6 +26,11 @@ endif()
 add_link_options(-Wl,--gc-sections -Wl,--as-needed)
 add_compile_options(-ffunction-sections -fdata-sections)
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ looks for memory that it needs no more whenever it has 128 MB more; past 512 that takes a tenth of its time less.
+  add_compile_options("SHELL:--param ggc-min-heapsize=524288")
+endif()
+
 if(KILN_SANITIZE)
   add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${KILN_SANITIZE})
