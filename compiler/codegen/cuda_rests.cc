@@ -30,6 +30,7 @@ class Step : public Visitor {
   explicit Step(const For& loop) { (*this)(loop.body); }
 
   double updates = 0;
+  BufferRef sums;  // one of those it updates
   bool reads_shared = false;
   bool is_plain = true;  // nothing goes to or comes from memory that others see
 
@@ -42,7 +43,10 @@ class Step : public Visitor {
     times_ = around;
   }
   void visit(const Store& store) override {
-    if (store.buffer->scope == Scope::Local) updates += times_;
+    if (store.buffer->scope == Scope::Local) {
+      updates += times_;
+      sums = store.buffer;
+    }
     is_plain = is_plain && store.buffer->scope == Scope::Local;
     Visitor::visit(store);
   }
@@ -57,13 +61,18 @@ class Step : public Visitor {
 
 class FindsRests : public Visitor {
  public:
+  /// Of one sum what is left is short, and as a loop its places take registers that the others
+  /// want: a product of tensor floats had 255 for sm_80 instead of 240, and spilled.
   LoopSet result() const {
     double most = 0;
-    for (const auto& [loop, work] : steps_)
-      most = std::max(most, work);
+    bool are_several = false;
+    for (const Found& found : steps_) {
+      most = std::max(most, found.work);
+      are_several = are_several || found.sums != steps_[0].sums;
+    }
     LoopSet rests;
-    for (const auto& [loop, work] : steps_)
-      if (work * kLittle <= most) rests.insert(loop);
+    for (const Found& found : steps_)
+      if (are_several && found.work * kLittle <= most) rests.insert(found.loop);
     return rests;
   }
 
@@ -78,15 +87,21 @@ class FindsRests : public Visitor {
     const bool is_step = step.reads_shared && step.is_plain && step.updates >= kManyElements &&
                          !waits_in(loop.body).for_block;
     if (is_step) {
-      if (extent) steps_.emplace_back(&loop, times_ * step.updates);
+      if (extent) steps_.push_back({&loop, times_ * step.updates, step.sums});
     } else {
       Visitor::visit(loop);
     }
     times_ = around;
   }
 
+  struct Found {
+    const For* loop;
+    double work;
+    BufferRef sums;
+  };
+
   double times_ = 1;
-  std::vector<std::pair<const For*, double>> steps_;
+  std::vector<Found> steps_;
 };
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 namespace kiln::codegen {
 
-/// Loops over steps of a sum, of which threads have many elements, that have little to do beside
-/// those of another part of the launch: what is left over of a sum, or the keys of an attention
-/// that a mask ends in.
+/// Loops over steps of sums, of which threads have many elements, that have little to do beside
+/// those of another part of a launch with several sums: the keys of an attention that a mask ends
+/// in, or that are left over.
 LoopSet rest_loops(const ir::Stmt& body);
 
 }  // namespace kiln::codegen
