@@ -105,11 +105,13 @@ bool StatementList::may_meet(size_t first, size_t second) const {
 void StatementList::join(size_t first, size_t second, Stmt joined) {
   const std::vector<bool> needs = needs_first(first, second);
   std::vector<Item> order;
-  for (const bool behind : {false, true}) {
-    if (behind) order.push_back(item_of(std::move(joined)));
+  const auto add_between = [&](bool behind) {
     for (size_t i = first + 1; i < second; ++i)
       if (needs[i - first] == behind) order.push_back(items_[i]);
-  }
+  };
+  add_between(false);
+  order.push_back(item_of(std::move(joined)));
+  add_between(true);
   items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(second));
   std::ranges::copy(order, items_.begin() + static_cast<std::ptrdiff_t>(first));
 }
