@@ -83,8 +83,10 @@ double from_small_float(DType type, uint16_t bits) {
   const int exponent = bits >> layout.mantissa_bits & layout.max_exponent();
   const int mantissa = bits & ((1 << layout.mantissa_bits) - 1);
   if (exponent > 0 && exponent < layout.max_exponent()) {
-    const auto place = static_cast<uint64_t>(exponent - layout.bias() + kDoubleBias);
-    return std::bit_cast<double>(uint64_t(bits >> width & 1) << 63 | place << kDoubleMantissa |
+    const int moved = exponent - layout.bias() + kDoubleBias;
+    const auto place = static_cast<uint64_t>(moved);
+    const uint64_t raw = bits;
+    return std::bit_cast<double>((raw >> width & 1) << 63 | place << kDoubleMantissa |
                                  uint64_t(mantissa) << (kDoubleMantissa - layout.mantissa_bits));
   }
   const double sign = (bits >> width & 1) != 0 ? -1.0 : 1.0;

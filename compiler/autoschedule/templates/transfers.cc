@@ -71,7 +71,8 @@ bool stays_in_l1(const Transfers::Others& others, const Machine& machine) {
 double lines_kept(int64_t cache, int64_t ways, double distance) {
   constexpr auto kLine = static_cast<int64_t>(Transfers::kLineBytes);
   const int64_t sets = cache / kLine / ways;
-  return static_cast<double>(sets / std::gcd(static_cast<int64_t>(distance) / kLine, sets) * ways);
+  const int64_t used = sets / std::gcd(static_cast<int64_t>(distance) / kLine, sets);
+  return static_cast<double>(used * ways);
 }
 
 Transfers::Others passed_between(double bytes, double lines, double distance,

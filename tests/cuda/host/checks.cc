@@ -267,6 +267,8 @@ WATCH(8)
 WATCH(16)
 #undef WATCH
 
+// What g++ calls.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 void __tsan_read_range(void* p, unsigned long bytes) {
   kiln::host::access(p, bytes, kiln::host::Kind::Read);
 }
@@ -276,4 +278,5 @@ void __tsan_write_range(void* p, unsigned long bytes) {
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_init() {}
+// NOLINTEND(bugprone-reserved-identifier)
 }
