@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -29,6 +28,7 @@
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/vector_unit.h"
+#include "compiler/passes/carried.h"
 #include "compiler/passes/facts_of.h"
 #include "compiler/passes/pass_context.h"
 #include "compiler/passes/statement_list.h"
@@ -157,16 +157,11 @@ class JoinLoops : public Mutator {
   using Mutator::visit;
   Stmt visit(const MultiplyTiles& tiles) override { return &tiles; }
   Stmt visit(const For& loop) override {
-    const Stmt inside = body_of(loop.var, loop.extent, loop.body);
+    facts_.push_range(loop.var, index(0), reads_memory(loop.extent) ? Expr() : loop.extent);
+    const Stmt inside = body(loop.body);
+    facts_.pop();
     if (inside == loop.body) return &loop;
     return For::make(loop.var, loop.extent, loop.loop_kind, loop.thread, inside);
-  }
-
-  Stmt body_of(const VarRef& var, const Expr& extent, const Stmt& stmt) {
-    facts_.push_range(var, index(0), reads_memory(extent) ? Expr() : extent);
-    Stmt inside = body(stmt);
-    facts_.pop();
-    return inside;
   }
 
   bool join_some(StatementList& list) {
@@ -179,9 +174,9 @@ class JoinLoops : public Mutator {
         if (b == nullptr || list.accesses(second).size() > kMostPlaces) continue;
         const std::optional<Pair> pair = pair_of(*a, *b);
         if (!pair || !list.may_meet(first, second)) continue;
-        const Stmt joined = joined_body(*pair);
+        const Stmt joined = joined_loop(*pair, a->loop_kind);
         if (!joined) continue;
-        list.join(first, second, For::make(pair->var, pair->extent, a->loop_kind, joined));
+        list.join(first, second, joined);
         return true;
       }
     }
@@ -190,7 +185,7 @@ class JoinLoops : public Mutator {
 
   /// Nothing where they have no element in common, or need each other's iterations, or would not
   /// gain.
-  Stmt joined_body(const Pair& pair) {
+  Stmt joined_loop(const Pair& pair, LoopKind kind) {
     const std::vector<Access> first = analysis::accesses_of(pair.first);
     const std::vector<Access> second = analysis::accesses_of(pair.second);
     if (have_vectors(first) || have_vectors(second)) return {};
@@ -198,46 +193,29 @@ class JoinLoops : public Mutator {
       return std::ranges::any_of(second,
                                  [&](const Access& b) { return go_together(a, b, pair.var); });
     });
-    if (!share || may_need_others(pair, first, second)) return {};
-    Stmt both = Block::make({pair.first, pair.second});
-    const Inside inside(both, pair.var);
+    if (!share) return {};
+    Stmt both = For::make(pair.var, pair.extent, kind, Block::make({pair.first, pair.second}));
+    const For& loop = *as<For>(both);
+    if (may_need_others(loop, first, second)) return {};
+    const Inside inside(loop.body, pair.var);
     // The other half of the registers is for what is computed.
     if (inside.is_innermost)
       return inside.sums() <= vectors_.registers / 2 * vectors_.bytes ? both : Stmt();
-    const Stmt joined = body_of(pair.var, pair.extent, both);
+    const Stmt joined = visit(loop);
     return joined == both ? Stmt() : joined;
   }
 
-  /// Whether an iteration of one may need what the other does in another one.
-  bool may_need_others(const Pair& pair, const std::vector<Access>& first,
+  /// Whether an iteration of one may need what the other does in another one; what only one of them
+  /// touches goes on as it did.
+  bool may_need_others(const For& both, const std::vector<Access>& first,
                        const std::vector<Access>& second) {
-    std::unordered_set<BufferRef> seen;
-    for (const Access& each : first) {
-      const auto is_of_it = [&](const Access& other) { return other.buffer == each.buffer; };
-      if (each.is_own() || !seen.insert(each.buffer).second ||
-          std::ranges::none_of(second, is_of_it))
-        continue;
-      std::vector<analysis::Place> places;
-      bool is_stored = false;
-      for (const std::vector<Access>* accesses : {&first, &second}) {
-        for (const Access& access : *accesses) {
-          if (access.buffer != each.buffer) continue;
-          is_stored = is_stored || access.is_store;
-          places.push_back(place_in_iteration(pair, access));
-        }
-      }
-      if (is_stored &&
-          analysis::overlap_of(places, {pair.var}, facts_).touch != analysis::Touch::Never)
-        return true;
-    }
-    return false;
-  }
-
-  static analysis::Place place_in_iteration(const Pair& pair, const Access& access) {
-    std::vector<analysis::LoopRange> loops = {{pair.var, pair.extent}};
-    for (const For* loop : access.loops)
-      loops.push_back({loop->var, loop->extent});
-    return analysis::place_of(access, std::move(loops));
+    const auto ignores = [&](const std::vector<Access>& accesses) {
+      const auto is_of_it = [&](const Access& access) {
+        return access.buffer == accesses[0].buffer;
+      };
+      return std::ranges::none_of(first, is_of_it) || std::ranges::none_of(second, is_of_it);
+    };
+    return carried_through(both, facts_, ignores).has_value();
   }
 
   analysis::Facts facts_;  // of the loops around
