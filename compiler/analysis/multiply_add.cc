@@ -10,7 +10,6 @@
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
-#include "compiler/ir/mutator.h"
 
 namespace kiln::analysis {
 
@@ -48,12 +47,14 @@ std::optional<int64_t> distance(const BufferRef& buffer, const std::vector<Expr>
                                 const VarRef& var) {
   int64_t result = 0;
   std::optional<int64_t> stride = 1;  // of the dimension
+  Expr digits = index(0);             // the place in dimensions that one loop goes through together
   for (size_t d = indices.size(); d-- > 0;) {
     if (!buffer->strides.empty()) stride = as_const_int(buffer->strides[d]);
     const std::optional<int64_t> step = stride_of(indices[d], var);
-    if (!step || (*step != 0 && !stride)) return std::nullopt;
+    if (!stride && step != 0) return std::nullopt;
+    if (!step) digits = digits + indices[d] * index(*stride);
     int64_t part = 0;
-    if (__builtin_mul_overflow(*step, stride.value_or(0), &part) ||
+    if (__builtin_mul_overflow(step.value_or(0), stride.value_or(0), &part) ||
         __builtin_add_overflow(result, part, &result)) {
       return std::nullopt;
     }
@@ -62,15 +63,9 @@ std::optional<int64_t> distance(const BufferRef& buffer, const std::vector<Expr>
     const bool is_known = stride && extent && !__builtin_mul_overflow(*stride, *extent, &next);
     stride = is_known ? std::optional(next) : std::nullopt;
   }
+  const std::optional<int64_t> of_digits = stride_of(simplify(digits), var);
+  if (!of_digits || __builtin_add_overflow(result, *of_digits, &result)) return std::nullopt;
   return result;
-}
-
-Expr row_along(const Load& load, const VarRef& k, int count) {
-  std::vector<Expr> indices;
-  for (const Expr& index : load.indices)
-    indices.push_back(simplify(substitute(index, {{k, ir::index(0)}})));
-  indices.back() = Ramp::make(indices.back(), ir::index(1), count);
-  return Load::make(load.buffer, std::move(indices));
 }
 
 }  // namespace kiln::analysis

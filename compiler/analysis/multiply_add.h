@@ -24,11 +24,9 @@ const ir::Load* load_in(const ir::Expr& factor);
 /// another number.
 bool is_converted(const ir::Expr& factor, DType sum);
 
-/// How many elements lie between neighbours along a loop; nothing when that is no constant.
+/// How many elements lie between neighbours along a loop, which may go through several dimensions
+/// by its digits; nothing when that is no constant.
 std::optional<int64_t> distance(const ir::BufferRef& buffer, const std::vector<ir::Expr>& indices,
                                 const ir::VarRef& var);
-
-/// The `count` neighbours that the loop over `k` reads from its start on, at once.
-ir::Expr row_along(const ir::Load& load, const ir::VarRef& k, int count);
 
 }  // namespace kiln::analysis

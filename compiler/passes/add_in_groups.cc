@@ -21,13 +21,14 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/ir/short_integers.h"
 #include "compiler/passes/pass_context.h"
+#include "compiler/passes/row_along.h"
 
 namespace kiln::passes {
 namespace {
 
 using namespace ir;
 using analysis::distance, analysis::is_converted, analysis::load_in, analysis::MultiplyAdd,
-    analysis::multiply_add_of, analysis::row_along;
+    analysis::multiply_add_of;
 
 /// Whether an instruction adds so many products of these types.
 bool is_group(int64_t count, DType a, DType b, DType sum) {

@@ -9,6 +9,7 @@
 // Halide's storage flattening stand at the same place.
 #include <unordered_map>
 
+#include "compiler/analysis/affine.h"
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
@@ -39,6 +40,35 @@ bool is_remainder(const Expr& expr) {
   return node != nullptr && node->op == Operator::FloorMod && node->type.lanes == 1;
 }
 
+bool is_quotient_of_lanes(const Expr& expr) {
+  const auto* node = as<Binary>(expr);
+  return node != nullptr && node->op == Operator::FloorDiv && node->type.lanes > 1;
+}
+
+/// An index of lanes as that of one of them; null where it is more than arithmetic.
+Expr of_lane(const Expr& place, const VarRef& lane) {
+  if (place->type.lanes == 1) return place;
+  if (const auto* ramp = as<Ramp>(place)) return ramp->base + ramp->stride * lane;
+  if (const auto* same = as<Broadcast>(place)) return same->value;
+  const auto* node = as<Binary>(place);
+  if (node == nullptr) return nullptr;
+  const Expr a = of_lane(node->a, lane);
+  const Expr b = a ? of_lane(node->b, lane) : Expr();
+  return b ? Binary::make(node->op, a, b) : Expr();
+}
+
+/// Lanes that are as far apart from each other as the first two; null for any other.
+Expr as_ramp(const Expr& place) {
+  const VarRef lane = Var::make("lane");
+  Expr one = of_lane(place, lane);
+  if (!one) return nullptr;
+  one = analysis::simplify(one);
+  const std::optional<int64_t> stride = analysis::stride_of(one, lane);
+  if (!stride) return nullptr;
+  const Expr first = analysis::simplify(substitute(one, {{lane, index(0)}}));
+  return Ramp::make(first, index(*stride), place->type.lanes);
+}
+
 class FlattenStorage : public Mutator {
   Element element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
     return {buffer, {flat(buffer, indices)}};
@@ -49,14 +79,20 @@ class FlattenStorage : public Mutator {
     const std::vector<Expr>& strides = strides_of(buffer);
     Expr sum = index(0);
     bool has_remainder = false;
+    bool has_quotient = false;  // in lanes
     for (size_t d = 0; d < indices.size(); ++d) {
       const Expr place = (*this)(indices[d]);
       has_remainder = has_remainder || is_remainder(place);
-      sum = place->type.lanes == 1 ? sum + place * strides[d]
-                                   : vector_binary(Operator::Add, sum,
-                                                   vector_binary(Operator::Mul, place, strides[d]));
+      has_quotient = has_quotient || is_quotient_of_lanes(place);
+      const bool is_scalar = sum->type.lanes == 1 && place->type.lanes == 1;
+      sum = is_scalar ? sum + place * strides[d]
+                      : vector_binary(Operator::Add, sum,
+                                      vector_binary(Operator::Mul, place, strides[d]));
     }
     // Dimensions that a fused loop goes through are one again, and its elements side by side.
+    if (has_quotient) {
+      if (Expr ramp = as_ramp(sum)) return ramp;
+    }
     return has_remainder ? analysis::simplify(sum) : sum;
   }
 

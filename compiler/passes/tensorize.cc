@@ -24,14 +24,14 @@
 #include "compiler/ir/mutator.h"
 #include "compiler/passes/notes.h"
 #include "compiler/passes/pass_context.h"
+#include "compiler/passes/row_along.h"
 #include "runtime/core/error.h"
 
 namespace kiln::passes {
 namespace {
 
 using namespace ir;
-using analysis::distance, analysis::load_in, analysis::MultiplyAdd, analysis::multiply_add_of,
-    analysis::row_along;
+using analysis::distance, analysis::load_in, analysis::MultiplyAdd, analysis::multiply_add_of;
 using language::TensorIntrinsic;
 
 constexpr int64_t kColumns = 16;  // float32 or int32 values of a vector of 64 bytes

@@ -73,6 +73,38 @@ TEST(AddInGroups, FindsOneColumn) {
       for q in 0..l { for k in 0..4 vectorize { C[0] = C[0] + int32(A[q, k])*int32(B[q, k]) } } })");
 }
 
+/// A row of A ends within a group, and the next one begins.
+TEST(AddInGroups, FindsElementsThatAFusedLoopGoesThrough) {
+  expect_becomes(add_in_groups,
+                 R"(fn f(A: bfloat16[6, 3], B: bfloat16[9, 8, 2], C: float32[8] output) {
+      for q in 0..9 {
+        for j in 0..8 vectorize {
+          for k in 0..2 {
+            C[j] = C[j] + float32(B[q, j, k])*float32(A[floordiv(q*2 + k, 3), floormod(q*2 + k, 3)])
+          }
+        }
+      }
+    })",
+                 R"(fn f(A: bfloat16[6, 3], B: bfloat16[9, 8, 2], C: float32[8] output) {
+      for q in 0..9 {
+        for j in 0..8 vectorize {
+          C[j] = dot(C[j], A[floordiv(ramp(q*2, 1, 2), broadcast(3, 2)), floormod(ramp(q*2, 1, 2), broadcast(3, 2))], B[q, j, ramp(0, 1, 2)])
+        }
+      }
+    })");
+  // Rows that go on somewhere else.
+  expect_unchanged(add_in_groups,
+                   R"(fn f(A: bfloat16[6, 4], B: bfloat16[9, 8, 2], C: float32[8] output) {
+      for q in 0..9 {
+        for j in 0..8 vectorize {
+          for k in 0..2 {
+            C[j] = C[j] + float32(B[q, j, k])*float32(A[floordiv(q*2 + k, 3), floormod(q*2 + k, 3)])
+          }
+        }
+      }
+    })");
+}
+
 TEST(AddInGroups, LeavesTilesOfAMatrixUnitAsTheyAre) {
   expect_unchanged(add_in_groups, R"(fn f(A: int8[16, 4], B: int8[16, 4], C: int32[16, 16] output) {
       multiply_tiles { for i in 0..16 { for j in 0..16 { for k in 0..4 {

@@ -64,6 +64,17 @@ TEST(FlattenStorage, MakesOneOfDimensionsThatAFusedLoopGoesThrough) {
                  "B[p] = A[floordiv(p, 7)*8 + floormod(p, 7)] } }");
 }
 
+TEST(FlattenStorage, MakesOneRampOfLanesThatAFusedLoopGoesThrough) {
+  expect_becomes(flatten_storage,
+                 "fn f(A: bfloat16[5, 6, 3, 1], B: bfloat16[9, 2], C: float32[5] output) { "
+                 "for i in 0..5 { for q in 0..9 { C[i] = dot(C[i], "
+                 "A[i, floordiv(ramp(q*2, 1, 2), broadcast(3, 2)), "
+                 "floormod(ramp(q*2, 1, 2), broadcast(3, 2)), 0], B[q, ramp(0, 1, 2)]) } } }",
+                 "fn f(A: bfloat16[5, 6, 3, 1], B: bfloat16[9, 2], C: float32[5] output) { "
+                 "for i in 0..5 { for q in 0..9 { C[i] = dot(C[i], "
+                 "A[ramp(i*18 + q*2, 1, 2)], B[ramp(q*2, 1, 2)]) } } }");
+}
+
 TEST(FlattenStorage, GivesATensorWithoutDimensionsTheIndexZero) {
   expect_becomes(flatten_storage, "fn f(A: float32[]) { A[] = 1.0 }",
                  "fn f(A: float32[]) { A[0] = 1.0 }");
