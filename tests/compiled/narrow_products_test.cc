@@ -117,6 +117,39 @@ TEST(NarrowProducts, OfBatchesAndConvolutionsAreWhatTheDefinitionSays) {
   }
 }
 
+/// Of small images, whose patches are laid out in groups of steps where whole groups make a patch.
+TEST(NarrowProducts, OfSmallImagesAreWhatTheDefinitionSays) {
+  const uint64_t seed = fuzz_seed(kSeed);
+  for (int round = 0; round < fuzz_rounds(kRounds) && !::testing::Test::HasFailure(); ++round) {
+    SCOPED_TRACE(fmt::format("KILN_FUZZ_SEED={}", seed + static_cast<uint64_t>(round)));
+    Random random(seed + static_cast<uint64_t>(round));
+    const std::string types = random.pick(kTypes);
+    const int window = random.between(1, 3);
+    const int stride = random.between(1, 2);
+    const int size = random.between(4, 9);  // of the result
+    const int padding = random.chance(0.4) ? window / 2 : 0;
+    const int whole = (size - 1) * stride + window;
+    expect_right(
+        fmt::format(
+            "kernel small(X: {a}[{n}, {c}, {h}, {h}], W: {b}[{f}, {c}, {k}, {k}]) -> "
+            "(Y: {sum}[{n}, {f}, {size}, {size}]) {{ "
+            "P: {a}[{n}, {c}, {whole}, {whole}] "
+            "P[n, c, y, x] = if_then_else(y >= {p} && y < {h} + {p} && x >= {p} && x < {h} + {p}, "
+            "X[n, c, y - {p}, x - {p}], {a}(0)) "
+            "Y[n, f, y, x] = sum[c < {c}, r < {k}, s < {k}]({sum}(P[n, c, y*{stride} + r, "
+            "x*{stride} + s]) * {sum}(W[f, c, r, s])) }}",
+            fmt::arg("a", types.substr(0, types.find(' '))),
+            fmt::arg("b", types.substr(types.find(' ') + 1)),
+            fmt::arg("sum", types.ends_with("float16") ? "float32" : "int32"),
+            fmt::arg("n", random.between(1, 2)),
+            fmt::arg("c", random.chance(0.7) ? 4 * random.between(1, 10) : random.between(1, 40)),
+            fmt::arg("f", random.between(2, 40)), fmt::arg("h", whole - 2 * padding),
+            fmt::arg("whole", whole), fmt::arg("k", window), fmt::arg("p", padding),
+            fmt::arg("stride", stride), fmt::arg("size", size)),
+        random);
+  }
+}
+
 TEST(NarrowProducts, KeepTheExtremesOfTheirTypes) {
   for (const auto& [types, a, b, each] : {std::tuple("int8 int8", 0x80, 0x80, 128 * 128),
                                           std::tuple("int8 int8", 0x7f, 0x80, -127 * 128),

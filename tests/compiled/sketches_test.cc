@@ -57,6 +57,11 @@ const Case kCases[] = {
      " Y[n, o, y, x] = sum[c < 64, r < 3, s < 3](float32(X[n, c, y + r, x + s]) * "
      "float32(F[o, c, r, s])) }",
      {}},
+    {"convolution_of_bytes",
+     "kernel k(X: int8[2, 12, 7, 7], F: int8[26, 12, 3, 3]) -> (Y: int32[2, 26, 5, 5]) {"
+     " Y[n, o, y, x] = sum[c < 12, r < 3, s < 3](int32(X[n, c, y + r, x + s]) * "
+     "int32(F[o, c, r, s])) }",
+     {}},
     {"matmul_of_steps_of_one_sequence",
      "kernel k(A: float32[37, 1, 90], B: float32[90, 70]) -> (C: float32[37, 1, 70]) {"
      " C[t, b, j] = sum[k < 90](A[t, b, k] * B[k, j]) }",

@@ -272,6 +272,44 @@ TEST(ChooseImages, LaysThePatchesOfSmallImagesSideBySide) {
 )");
 }
 
+/// Whole groups of the steps of a patch, which are as filters lie; nothing is copied of those but
+/// to another type.
+TEST(ChooseImages, LaysThePatchesOfShortTypesInGroups) {
+  const auto of = [](const char* type, int channels, const char* arch) {
+    const bool is_float = std::string_view(type) == "bfloat16";
+    return chosen(
+        kernel_of(fmt::format(
+            "kernel k(X: {0}[1, {1}, 9, 9], F: {0}[64, {1}, 3, 3]) -> (Y: {2}[1, 64, 7, 7]) {{\n"
+            "  Y[n, f, y, x] = sum[q < {1}, r < 3, s < 3]({2}(X[n, q, y + r, x + s]) * "
+            "{2}(F[f, q, r, s]))\n"
+            "}}\n",
+            type, channels, is_float ? "float32" : "int32")),
+        {.kind = TargetKind::Llvm, .arch = arch});
+  };
+  const auto groups = [](int products) {
+    return fmt::format("split(Y.global.q.r.s.fused, factor={})", products);
+  };
+  const std::string bytes = of("int8", 64, "znver4");
+  EXPECT_TRUE(has(bytes, groups(4))) << bytes;
+  EXPECT_TRUE(has(bytes,
+                  "cache_read(X, global, Y.global, Y.global.n.c, Y.global.y.x.fused.c.outer,"
+                  " Y.global.q.r.s.fused.outer, Y.global.y.x.fused.c.inner, "
+                  "Y.global.q.r.s.fused.inner)"))
+      << bytes;
+  EXPECT_FALSE(has(bytes, "cache_read(F")) << bytes;
+  const std::string halves = of("bfloat16", 64, "znver4");
+  EXPECT_TRUE(has(halves, groups(2))) << halves;
+  const std::string words = of("int8", 64, "znver3");
+  EXPECT_TRUE(has(words, groups(2))) << words;
+  EXPECT_TRUE(has(words,
+                  "cache_read(F, global, Y.global, Y.global.f.c.outer, Y.global.f.c.inner, "
+                  "Y.global.q.r.s.fused.outer, Y.global.q.r.s.fused.inner)"))
+      << words;
+  // A group that goes on in the next patch, and a CPU without.
+  EXPECT_FALSE(has(of("int8", 63, "znver4"), "Y.global.q.r.s.fused"));
+  EXPECT_FALSE(has(of("bfloat16", 64, "znver3"), "Y.global.q.r.s.fused"));
+}
+
 /// In a loop over the window, lines would be padded again for each of its steps.
 TEST(ChooseImages, PadsWholeImagesFirstWhereTheSumBeginsWithTheWindow) {
   const std::string steps = chosen(kernel_of(

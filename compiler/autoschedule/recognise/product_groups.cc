@@ -4,6 +4,8 @@
 //
 //   sum[k](int32(A[i, k]) * int32(B[k, j])), int8, on a CPU with VNNI  ->  4 products, along k
 //   on another one  ->  2 products, as int16
+//   sum[c, r, s](float32(X[c, y + r, x + s]) * float32(W[f, c, r, s])), bfloat16
+//     ->  2 products, along c, or where patches are laid out, along all of c, r and s
 #include "compiler/autoschedule/recognise/product_groups.h"
 
 #include <algorithm>
@@ -69,6 +71,19 @@ bool are_tiles(const StageGraph& graph, StageId id, const Contraction& found) {
                              [&](AxisId axis) { return constant_extent(graph, axis).has_value(); });
 }
 
+/// Whether both factors may be copied for a product, each by itself.
+bool may_copy(const StageGraph& graph, StageId id, const Contraction& found) {
+  const StageId rows = found.row_factor->stage;
+  const StageId panel = found.column_factor->stage;
+  return rows != panel && graph[id].role.cell_of < 0 && graph[panel].role.cell_of < 0 &&
+         graph[rows].role.cell_of < 0 && !graph[id].part_of;
+}
+
+bool has_rows_for(const StageGraph& graph, const ProductGroup& kind, const Contraction& found) {
+  return !kind.adds_words ||
+         constant_extent(graph, found.row).value_or(kLeastRowsOfWords) >= kLeastRowsOfWords;
+}
+
 }  // namespace
 
 ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contraction& found) {
@@ -76,16 +91,11 @@ ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contract
   ProductGroup best;
   const ProductGroup kind = products_at_once(chooser, id);
   const int64_t products = kind.products;
-  const StageId rows = found.row_factor->stage;
-  const StageId panel = found.column_factor->stage;
-  const bool may_copy = rows != panel && graph[id].role.cell_of < 0 &&
-                        graph[panel].role.cell_of < 0 && graph[rows].role.cell_of < 0 &&
-                        !graph[id].part_of;
   const int64_t columns = constant_extent(graph, found.column).value_or(0);
   const int64_t least = kind.in_tiles ? kLeastColumnsOfTiles : kLeastColumns;
-  if (products == 1 || !may_copy || columns < least) return {};
-  const int64_t row_count = constant_extent(graph, found.row).value_or(kLeastRowsOfWords);
-  if (kind.adds_words && row_count < kLeastRowsOfWords) return {};
+  if (products == 1 || columns < least || !may_copy(graph, id, found) ||
+      !has_rows_for(graph, kind, found))
+    return {};
   int64_t longest = 0;
   for (const AxisId axis : graph[id].reduce) {
     const int64_t extent = constant_extent(graph, axis).value_or(0);
@@ -103,6 +113,26 @@ ProductGroup product_group_of(const Chooser& chooser, StageId id, const Contract
   }
   best.in_tiles = best.in_tiles && are_tiles(graph, id, found);
   return best.in_tiles || !best.in_tiles_alone ? best : ProductGroup{};
+}
+
+ProductGroup patch_group_of(const Chooser& chooser, StageId id, const Contraction& found) {
+  const StageGraph& graph = chooser.graph;
+  ProductGroup kind = products_at_once(chooser, id);
+  if (kind.products == 1 || kind.in_tiles_alone || !may_copy(graph, id, found) ||
+      !has_rows_for(graph, kind, found))
+    return {};
+  int64_t steps = 1;
+  const std::vector<AxisId>& reduce = graph[id].reduce;
+  for (auto axis = reduce.rbegin(); axis != reduce.rend(); ++axis) {
+    const int64_t extent = constant_extent(graph, *axis).value_or(0);
+    if (extent < 1 || distance_along(graph, *found.row_factor, *axis) != steps) return {};
+    if (__builtin_mul_overflow(steps, extent, &steps)) return {};
+  }
+  if (steps % kind.products != 0 || steps < kLeastGroups * kind.products) return {};
+  kind.axis = reduce.back();
+  kind.copies_rows = kind.adds_words;
+  kind.in_tiles = false;
+  return kind;
 }
 
 }  // namespace kiln::autoschedule

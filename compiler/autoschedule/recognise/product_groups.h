@@ -21,4 +21,8 @@ struct ProductGroup {
 /// be copied side by side.
 ProductGroup product_group_of(const Chooser& chooser, StageId stage, const Contraction& found);
 
+/// The same of patches of an image, whose steps are one loop over channels and window, in the order
+/// in which the row factor has them in memory: whole groups of them, by an instruction of vectors.
+ProductGroup patch_group_of(const Chooser& chooser, StageId stage, const Contraction& found);
+
 }  // namespace kiln::autoschedule

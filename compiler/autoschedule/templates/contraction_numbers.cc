@@ -22,17 +22,7 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
   Numbers numbers{.size = size_on(chooser.machine, tiling.register_lanes)};
   numbers.size.rows = constant_extent(graph, tiling.contraction.row).value_or(0);
   numbers.size.columns = constant_extent(graph, tiling.contraction.column).value_or(0);
-  if (tiling.group.turns_signs) {
-    numbers.size.column_registers = 2;
-    numbers.size.sign_cycles = kTurnedSign / chooser.machine.operations;
-  }
-  if (tiling.group.adds_words) {
-    // A product of pairs, and a sum of integers, which alone waits for the one before.
-    numbers.size.multiply_adds =
-        std::min(chooser.machine.multiply_adds, chooser.machine.operations / 2);
-    numbers.size.latency = 1;
-    numbers.size.term_registers = 1;
-  }
+  count_group(numbers.size, tiling.group, chooser.machine);
   numbers.size.steps = 1;
   for (const AxisId axis : tiling.reduce) {
     const int64_t products = axis == tiling.group.axis ? tiling.group.products : 1;
@@ -50,6 +40,19 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
     numbers.size.few_tasks = numbers.size.few_tasks && constant_extent(graph, axis) == 1;
   numbers.batch = products_along(graph, tiling.batch);
   return numbers;
+}
+
+void count_group(ContractionSize& size, const ProductGroup& group, const Machine& machine) {
+  if (group.turns_signs) {
+    size.column_registers = 2;
+    size.sign_cycles = kTurnedSign / machine.operations;
+  }
+  if (group.adds_words) {
+    // A product of pairs, and a sum of integers, which alone waits for the one before.
+    size.multiply_adds = std::min(machine.multiply_adds, machine.operations / 2);
+    size.latency = 1;
+    size.term_registers = 1;
+  }
 }
 
 int64_t products_along(const StageGraph& graph, const std::vector<AxisId>& axes) {

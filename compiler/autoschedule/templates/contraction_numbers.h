@@ -16,6 +16,9 @@ struct Numbers {
 /// `parallel`: the tiles of rows are what cores share.
 Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel);
 
+/// What products that are added in such groups take beside others; steps are not divided.
+void count_group(ContractionSize& size, const ProductGroup& group, const Machine& machine);
+
 /// How many products there are of these axes; at least so many where not all extents are known.
 int64_t products_along(const StageGraph& graph, const std::vector<AxisId>& axes);
 

@@ -73,7 +73,8 @@ std::optional<Convolution> find_convolution(const Chooser& chooser, StageId id) 
                      .machine = chooser.machine,
                      .element_bytes = element_bytes,
                      .copied_lanes = lanes,
-                     .is_apart = is_apart};
+                     .is_apart = is_apart,
+                     .patch_group = patch_group_of(chooser, id, *contraction)};
 }
 
 double copy_cycles(const Convolution& convolution, int64_t lines) {
@@ -120,8 +121,7 @@ ContractionSize size_in_one_line(const Convolution& convolution) {
 }
 
 std::vector<Parameter> one_line_parameters(const StageGraph& graph, const Convolution& convolution,
-                                           bool parallel) {
-  const ContractionSize size = size_in_one_line(convolution);
+                                           const ContractionSize& size, bool parallel) {
   const TileShape tile = best_tile(size);
   const int64_t lanes = size.register_lanes;
   return {

@@ -17,7 +17,8 @@ struct Convolution {
   Machine machine;
   double element_bytes = 4;
   int64_t copied_lanes = 1;
-  bool is_apart = false;  // columns of the result are no neighbours in the image
+  bool is_apart = false;     // columns of the result are no neighbours in the image
+  ProductGroup patch_group;  // of steps of a patch
 };
 
 /// Nothing unless the stage is free, all sizes are known, and the window or what is read again and
@@ -34,11 +35,11 @@ double copied_element_cycles(const Convolution& convolution);
 int64_t lines_of_block(const Convolution& convolution, double line_cycles);
 Parameter lines_parameter(const Convolution& convolution, int64_t preferred);
 
-/// Of an image whose lines, side by side, are one line of columns; and the open numbers of its
-/// tiles.
+/// Of an image whose lines, side by side, are one line of columns; and the open numbers of tiles of
+/// such a size.
 ContractionSize size_in_one_line(const Convolution& convolution);
 std::vector<Parameter> one_line_parameters(const StageGraph& graph, const Convolution& convolution,
-                                           bool parallel);
+                                           const ContractionSize& size, bool parallel);
 
 /// Computes what is computed for the convolution alone in a loop of `reader`.
 void pad_at(const StageGraph& graph, const Convolution& convolution, StageId reader, AxisId loop,
@@ -74,7 +75,8 @@ double pixels_cycles(const Convolution& convolution);
 bool may_have_pixels(const StageGraph& graph, const Convolution& convolution);
 
 /// An image in one row: all its elements are columns, and their patches are laid out in the order
-/// in which tiles read them. A block of rows is written back as lines when it is computed.
+/// in which tiles read them, in groups of steps where the CPU adds some at once. A block of rows is
+/// written back as lines when it is computed.
 Sketch patches_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel);
 double patches_cycles(const Convolution& convolution);
 bool needs_padding_first(const StageGraph& graph, const Convolution& convolution);

@@ -14,6 +14,7 @@ namespace {
 struct Costed {
   double cycles = 0;
   bool needs_source = false;  // computed whole, before
+  bool adds_groups = false;
   Sketch sketch;
 };
 
@@ -24,6 +25,47 @@ Sketch after(const Sketch& first, Sketch sketch) {
     write(steps, values);
   };
   return sketch;
+}
+
+/// The sketches of its own, the cheapest first: those that place what the window slides over
+/// themselves, and those that need it whole.
+std::vector<Costed> ways_of(const StageGraph& graph, const Convolution& convolution,
+                            bool parallel) {
+  std::vector<Costed> ways = {
+      {.cycles = lines_cycles(convolution), .sketch = lines_sketch(graph, convolution, parallel)}};
+  if (may_have_channels(graph, convolution)) {
+    const bool copies_filters = !channels_of_panels(graph, convolution).has_value();
+    ways.push_back({.cycles = channels_cycles(convolution, copies_filters),
+                    .sketch = channels_sketch(graph, convolution, parallel)});
+  }
+  if (may_have_pixels(graph, convolution)) {
+    ways.push_back({.cycles = pixels_cycles(convolution),
+                    .needs_source = true,
+                    .sketch = pixels_sketch(graph, convolution, parallel)});
+  }
+  if (may_have_patches(graph, convolution)) {
+    ways.push_back({.cycles = patches_cycles(convolution),
+                    .needs_source = needs_padding_first(graph, convolution),
+                    .adds_groups = convolution.patch_group.products > 1,
+                    .sketch = patches_sketch(graph, convolution, parallel)});
+  }
+  std::ranges::stable_sort(ways, {}, &Costed::cycles);
+  return ways;
+}
+
+/// Pairs of floats give other bits than floats one by one, so they are the only way or none. Those
+/// of integers are one of the ways.
+void keep_one_order(const StageGraph& graph, StageId id, Convolution convolution, bool parallel,
+                    std::vector<Costed>& ways, std::vector<Sketch>& others) {
+  const bool adds_pairs = convolution.patch_group.products > 1 && is_float(graph[id].types[0]);
+  if (!adds_pairs) return;
+  if (ways[0].adds_groups) {
+    ways.resize(1);
+    others.clear();
+  } else {
+    convolution.patch_group = {};
+    ways = ways_of(graph, convolution, parallel);
+  }
 }
 
 }  // namespace
@@ -52,25 +94,10 @@ std::vector<Sketch> with_image_sketches(const Chooser& chooser, StageId id,
   const std::optional<Convolution> convolution = find_convolution(chooser, id);
   if (!convolution) return sketches;
   const bool parallel = is_worth_sharing(chooser, id);
-  // Those that place what the window slides over themselves, and those that need it whole.
-  std::vector<Costed> costed = {
-      {lines_cycles(*convolution), false, lines_sketch(graph, *convolution, parallel)}};
-  if (may_have_channels(graph, *convolution)) {
-    costed.push_back(
-        {channels_cycles(*convolution, !channels_of_panels(graph, *convolution).has_value()), false,
-         channels_sketch(graph, *convolution, parallel)});
-  }
-  if (may_have_pixels(graph, *convolution)) {
-    costed.push_back(
-        {pixels_cycles(*convolution), true, pixels_sketch(graph, *convolution, parallel)});
-  }
-  if (may_have_patches(graph, *convolution)) {
-    costed.push_back({patches_cycles(*convolution), needs_padding_first(graph, *convolution),
-                      patches_sketch(graph, *convolution, parallel)});
-  }
-  std::ranges::stable_sort(costed, {}, &Costed::cycles);
+  std::vector<Costed> costed = ways_of(graph, *convolution, parallel);
+  keep_one_order(graph, id, *convolution, parallel, costed, sketches);
   for (Sketch& sketch : sketches)
-    costed.push_back({0, true, std::move(sketch)});
+    costed.push_back({.needs_source = true, .sketch = std::move(sketch)});
 
   std::optional<Sketch> source;
   if (convolution->image.is_computed_for) {

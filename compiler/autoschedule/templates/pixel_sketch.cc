@@ -106,7 +106,8 @@ double pixels_cycles(const Convolution& convolution) {
 
 Sketch pixels_sketch(const StageGraph& graph, const Convolution& convolution, bool parallel) {
   return {.name = "tiles of pixels",
-          .parameters = one_line_parameters(graph, convolution, parallel),
+          .parameters =
+              one_line_parameters(graph, convolution, size_in_one_line(convolution), parallel),
           .write = [&graph, convolution](StepWriter& steps, const Values& values) {
             write_pixels(graph, convolution, steps, values);
           }};
