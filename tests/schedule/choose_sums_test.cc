@@ -95,15 +95,16 @@ TEST(ChooseSums, OfNumbersThatAreReadNowhere) {
 }
 
 TEST(ChooseSums, OfFewColumnsAndOfProducts) {
-  const auto columns = [](int64_t count) {
+  const auto columns = [](int64_t count, int64_t rows = 100'000) {
     return parts_of(
-        fmt::format("kernel k(X: float32[100000, {0}]) -> (S: float32[{0}]) {{ S[j] = "
-                    "sum[i < 100000](X[i, j]) }}",
-                    count));
+        fmt::format("kernel k(X: float32[{1}, {0}]) -> (S: float32[{0}]) {{ S[j] = "
+                    "sum[i < {1}](X[i, j]) }}",
+                    count, rows));
   };
   EXPECT_EQ(columns(8), "20, 8");
-  EXPECT_EQ(columns(64), "32, 64");
-  EXPECT_EQ(columns(256), "");
+  EXPECT_EQ(columns(64, 40'000), "16, 64");
+  EXPECT_EQ(columns(256, 10'000), "");  // from L3, where cores share columns
+  EXPECT_EQ(columns(256), "50, 256");
   const auto gram = [](int64_t count) {
     return parts_of(
         fmt::format("kernel k(X: float32[100000, {0}]) -> (S: float32[{0}, {0}]) {{ "
@@ -190,6 +191,39 @@ TEST(ChooseSums, DownColumnsFitTheRegisters) {
   expect(down("sum", 512, 2048, "znver3"), 16, 64);
   expect(down("max", 4096, 4096, "sapphirerapids"), 4, 64);
   expect(down("max", 4096, 4096, "znver4"), 16, 16);
+}
+
+/// Short rows from memory are added up one after the other, as they come, and cores share them;
+/// longer ones 16 at a time, and from two pages on cores share their columns. From L3 nothing
+/// waits.
+TEST(ChooseSums, DownColumnsOfMemoryTakeRowsAsTheyCome) {
+  const auto down = [](int rows, int columns) {
+    return automatic(fmt::format("kernel k(X: float32[{0}, {1}]) -> (Y: float32[{1}]) {{ Y[j] = "
+                                 "sum[i < {0}](X[i, j]) }}",
+                                 rows, columns),
+                     {}, "znver4");
+  };
+  const auto has = [](const std::string& loops, std::string_view part) {
+    return loops.find(part) != std::string::npos;
+  };
+  const std::string short_rows = down(98304, 256);
+  EXPECT_TRUE(has(short_rows, "allocate Y.rf: float32[64, 256]")) << short_rows;
+  EXPECT_TRUE(has(short_rows,
+                  "for i.inner in 0..1536 {\n"
+                  "      for j.inner.outer_1 in 0..4 {\n"
+                  "        for j.inner.inner_1 in 0..64 vectorize {"))
+      << short_rows;
+  const std::string rows = down(24576, 1024);
+  EXPECT_TRUE(has(rows, "allocate Y.rf: float32[64, 1024]")) << rows;
+  EXPECT_TRUE(has(rows, "for i.inner.inner in 0..16 unroll")) << rows;
+  EXPECT_FALSE(has(down(12288, 2048), "Y.rf"));
+  EXPECT_FALSE(has(down(1024, 1024), "Y.rf"));
+  // A row times a matrix is a sum of its rows, too.
+  const std::string product = automatic(
+      "kernel k(A: float32[1, 24576], B: float32[24576, 1000]) -> (C: float32[1, 1000]) {"
+      " C[i, j] = sum[q < 24576](A[i, q] * B[q, j]) }",
+      {}, "znver4");
+  EXPECT_TRUE(has(product, "allocate C.rf: float32[64, 1, 1000]")) << product;
 }
 
 /// On a Zen 4 one row after the other comes faster from memory than four side by side.

@@ -7,6 +7,9 @@
 
 namespace kiln::autoschedule {
 
+/// Whether what a reduction reads is in L3 where it was read before, as weights of a step are.
+bool is_in_l3(const Chooser& chooser, StageId id);
+
 /// Along which axis of a reduction the vectors lie.
 struct ReductionVectors {
   AxisId axis = 0;
