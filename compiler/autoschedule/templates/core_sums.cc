@@ -142,7 +142,12 @@ std::optional<SumSplit> split_for_cores(const Chooser& chooser, StageId id) {
     const int64_t of_axis = parts_of(extent, most);
     if (of_axis <= parts || extent > of_axis * kMostLength) continue;
     parts = of_axis;
-    found = {axis, ceil_div(extent, parts), 0};
+    const int64_t length = ceil_div(extent, parts);
+    // Parts that are not equal end where a vector does, but the last: 77 dot products of 6817
+    // bfloat16 take 49 us so and 95 in parts of 107 (Zen 4).
+    const bool is_along = axis == stage.reduce.back() && !has_columns;
+    const bool is_ragged = is_along && extent % parts != 0;
+    found = {axis, is_ragged ? ceil_div(length, lanes) * lanes : length, 0};
   }
   return found;
 }
