@@ -18,10 +18,10 @@ PassFunction simplify, tangents_as_exponentials, validate_threads, bind_to_cores
     validate_vectors, interleave_vthreads, lower_warp_memory, separate_launches, insert_barriers,
     unroll_turns, accumulate_in_locals, step_in_groups, keep_strided_plain, tensorize,
     multiply_in_tiles, add_in_groups, widen_copies, accumulate_in_registers, carry_steps,
-    turn_signs_once, lay_out_lanes, join_loops, keep_in_outputs, tabulate_invariants, plan_storage,
-    flatten_storage, vectorize_loops, accumulate_in_lanes, unroll_loops, cut_unrolled_loops,
-    divide_once, hoist_invariants, fetch_ahead, bypass_caches, note_slow_loops, divide_unsigned,
-    split_host_device, check_launch;
+    turn_signs_once, lay_out_lanes, join_loops, contract_buffers, keep_in_outputs,
+    tabulate_invariants, plan_storage, flatten_storage, vectorize_loops, accumulate_in_lanes,
+    unroll_loops, cut_unrolled_loops, divide_once, hoist_invariants, fetch_ahead, bypass_caches,
+    note_slow_loops, divide_unsigned, split_host_device, check_launch;
 
 }  // namespace passes
 
@@ -84,6 +84,8 @@ constexpr Pass kPasses[] = {
     {"lay_out_lanes", passes::lay_out_lanes, Serves::Cores},
     // Of loops as they will run, and before what is asked of one loop alone.
     {"join_loops", passes::join_loops, Serves::Cores, Changes::Few},
+    // Of what join_loops has brought together; before outputs keep what is left.
+    {"contract_buffers", passes::contract_buffers, Serves::Cores, Changes::Few},
     // After what gives accumulators a place, which outputs are not.
     {"keep_in_outputs", passes::keep_in_outputs, Serves::Cores, Changes::Few},
     // Of loops as they will run; before tables get their place.

@@ -22,6 +22,7 @@
 #include "compiler/ir/equal.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/buffer_uses.h"
 #include "compiler/passes/constant_bytes.h"
 #include "compiler/passes/pass_context.h"
 
@@ -29,67 +30,6 @@ namespace kiln::passes {
 namespace {
 
 using namespace ir;
-
-/// An element that a statement names, with the loops around it.
-struct Use {
-  std::vector<Expr> indices;
-  std::vector<const For*> loops;
-  const Store* store = nullptr;  // that it is the target of, or is loaded for
-  bool is_stored = false;
-  bool is_guarded = false;
-};
-
-/// What a statement does with a buffer.
-class FindUses : public Visitor {
- public:
-  explicit FindUses(BufferRef buffer) : buffer_(std::move(buffer)) {}
-
-  std::vector<Use> uses;  // in the order of the text
-  int named = 0;          // by whatever node
-
- private:
-  using Visitor::visit;
-  void visit(const For& loop) override {
-    loops_.push_back(&loop);
-    Visitor::visit(loop);
-    loops_.pop_back();
-  }
-  void visit(const If& node) override {
-    ++guards_;
-    Visitor::visit(node);
-    --guards_;
-  }
-  void visit(const Store& store) override {
-    store_ = &store;
-    Visitor::visit(store);
-    store_ = nullptr;
-    // After what it loads.
-    if (store.buffer == buffer_) add(store.indices, &store, true);
-  }
-  void visit(const Load& load) override {
-    if (load.buffer == buffer_) add(load.indices, store_, false);
-    Visitor::visit(load);
-  }
-  void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
-    if (buffer == buffer_) ++named;
-    Visitor::element(buffer, indices);
-  }
-  void add(const std::vector<Expr>& indices, const Store* store, bool is_stored) {
-    uses.push_back({indices, loops_, store, is_stored, guards_ > 0});
-  }
-
-  const BufferRef buffer_;
-  std::vector<const For*> loops_;
-  const Store* store_ = nullptr;
-  int guards_ = 0;
-};
-
-std::vector<analysis::LoopRange> ranges_of(const std::vector<const For*>& loops) {
-  std::vector<analysis::LoopRange> ranges;
-  for (const For* loop : loops)
-    ranges.push_back({loop->var, loop->extent});
-  return ranges;
-}
 
 /// An output that may hold what a buffer does, and the index of each dimension that the buffer has
 /// one element of.
@@ -105,29 +45,24 @@ class FindHolder {
 
   std::optional<Holder> holder_of(const Allocate& allocate) const {
     const BufferRef& kept = allocate.buffer;
-    FindUses inside(kept);
-    inside(allocate.body);
+    const BufferUses inside = uses_of(kept, allocate.body);
     if (inside.uses.empty() || kept->scope != Scope::Global || !kept->strides.empty() ||
-        inside.named != static_cast<int>(inside.uses.size()))
+        !inside.are_all())
       return std::nullopt;
     // The last that reads it stores an element of the output for each of the buffer's, once.
-    const Use& last = inside.uses.back();
+    const BufferUse& last = inside.uses.back();
     if (last.is_stored || last.is_guarded || last.store == nullptr || last.loops.empty())
       return std::nullopt;
     if (!is_output(last.store->buffer, *kept) || !stores_alone(*last.store)) return std::nullopt;
-    for (const Use& use : inside.uses) {
+    for (const BufferUse& use : inside.uses) {
       const bool is_last = use.store == last.store && !use.is_stored;
       const bool is_before = use.loops.empty() || use.loops[0] != last.loops[0];
-      if (is_last ? !equal_indices(use.indices, last.indices) : !is_before) return std::nullopt;
+      if (is_last ? !are_equal(use.indices, last.indices) : !is_before) return std::nullopt;
     }
     return holder_by(*kept, last);
   }
 
  private:
-  static bool equal_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-    return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return equal_trees(x, y); });
-  }
-
   /// Of the buffer's type and rank, in the caches, of a size that is known.
   bool is_output(const BufferRef& buffer, const Buffer& kept) const {
     const auto at = std::ranges::find(kernel_.parameters, buffer);
@@ -138,13 +73,12 @@ class FindHolder {
 
   /// Whether nothing else in the kernel names the output.
   bool stores_alone(const Store& store) const {
-    FindUses everywhere(store.buffer);
-    everywhere(kernel_.body);
+    const BufferUses everywhere = uses_of(store.buffer, kernel_.body);
     return everywhere.named == 1 && everywhere.uses.size() == 1 &&
            everywhere.uses[0].store == &store;
   }
 
-  std::optional<Holder> holder_by(const Buffer& kept, const Use& last) const {
+  std::optional<Holder> holder_by(const Buffer& kept, const BufferUse& last) const {
     Holder holder{.output = last.store->buffer, .fixed = {}};
     const std::vector<Expr>& stored = last.store->indices;
     for (size_t d = 0; d < stored.size(); ++d) {

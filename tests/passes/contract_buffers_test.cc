@@ -1,0 +1,122 @@
+#include "tests/passes/pass_test.h"
+
+namespace kiln::testing {
+namespace {
+
+PassFunction* const contract_buffers = pass_named("contract_buffers").run;
+
+TEST(ContractBuffers, ToTheVectorsOfAnIteration) {
+  expect_becomes(contract_buffers, R"(fn f(X: float32[640], W: float32[640] output) {
+    allocate Z: float32[640] {
+      for i in 0..20 parallel {
+        for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v]*2.0 }
+        for w in 0..32 vectorize { W[i*32 + w] = max(Z[i*32 + w], 0.0)*Z[i*32 + w] }
+      }
+    } })",
+                 R"(fn f(X: float32[640], W: float32[640] output) {
+    for i in 0..20 parallel {
+      allocate Z: float32[32] {
+        for v in 0..32 vectorize { Z[v] = X[i*32 + v]*2.0 }
+        for w in 0..32 vectorize { W[i*32 + w] = max(Z[w], 0.0)*Z[w] }
+      }
+    } })");
+}
+
+TEST(ContractBuffers, OfRowsAndOfStepsThatAreCutOtherwise) {
+  expect_becomes(contract_buffers, R"(fn f(X: float32[m, 640], S: float32[m] output) {
+    for i in 0..m parallel {
+      allocate E: float32[m, 640] {
+        S[i] = 0.0
+        for k in 0..10 {
+          for j in 0..2 unroll { for v in 0..32 vectorize {
+            E[i, (k*2 + j)*32 + v] = exp(X[i, (k*2 + j)*32 + v]) } }
+          for w in 0..64 vectorize { S[i] = S[i] + E[i, k*64 + w] }
+        }
+      }
+    } })",
+                 R"(fn f(X: float32[m, 640], S: float32[m] output) {
+    for i in 0..m parallel {
+      S[i] = 0.0
+      for k in 0..10 {
+        allocate E: float32[1, 64] {
+          for j in 0..2 unroll { for v in 0..32 vectorize {
+            E[0, j*32 + v] = exp(X[i, (k*2 + j)*32 + v]) } }
+          for w in 0..64 vectorize { S[i] = S[i] + E[0, w] }
+        }
+      }
+    } })");
+}
+
+TEST(ContractBuffers, OfEachLoopAndOfWhatIsLeftBehindIt) {
+  expect_becomes(contract_buffers, R"(fn f(X: float32[72], W: float32[72] output) {
+    allocate Z: float32[72] {
+      for v in 0..8 vectorize { Z[v + 64] = X[v + 64]*2.0 }
+      for i in 0..2 {
+        for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v]*2.0 }
+        for w in 0..32 vectorize { W[i*32 + w] = Z[i*32 + w]*Z[i*32 + w] }
+      }
+      for w in 0..8 vectorize { W[w + 64] = Z[w + 64]*Z[w + 64] }
+    } })",
+                 R"(fn f(X: float32[72], W: float32[72] output) {
+    allocate Z_rest: float32[8] {
+      for v in 0..8 vectorize { Z_rest[v] = X[v + 64]*2.0 }
+      for i in 0..2 {
+        allocate Z: float32[32] {
+          for v in 0..32 vectorize { Z[v] = X[i*32 + v]*2.0 }
+          for w in 0..32 vectorize { W[i*32 + w] = Z[w]*Z[w] }
+        }
+      }
+      for w in 0..8 vectorize { W[w + 64] = Z_rest[w]*Z_rest[w] }
+    } })");
+}
+
+TEST(ContractBuffers, LeavesWhatOtherIterationsRead) {
+  const auto expect_left = [](std::string_view body) {
+    SCOPED_TRACE(body);
+    expect_unchanged(contract_buffers,
+                     fmt::format("fn f(X: float32[640], W: float32[640] output) {{"
+                                 " allocate Z: float32[704] {{ {} }} }}",
+                                 body));
+  };
+  // The one before, and one vector of two.
+  expect_left(
+      "for i in 0..20 { for v in 0..32 vectorize { Z[i*32 + v + 32] = X[i*32 + v] }"
+      " for w in 0..32 vectorize { W[i*32 + w] = Z[i*32 + w] } }");
+  expect_left(
+      "for i in 0..10 { for v in 0..32 vectorize { Z[i*64 + v] = X[i*64 + v] }"
+      " for w in 0..64 vectorize { W[i*64 + w] = Z[i*64 + w] } }");
+  // A later loop.
+  expect_left(
+      "for i in 0..20 { for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v] }"
+      " for w in 0..32 vectorize { W[i*32 + w] = Z[i*32 + w] } }"
+      " for v in 0..32 vectorize { W[v] = W[v] + Z[v] }");
+  // Before it is stored.
+  expect_left(
+      "for v in 0..32 vectorize { Z[v] = 0.0 }"
+      " for i in 0..20 { for w in 0..32 vectorize { W[i*32 + w] = Z[i*32 + w] }"
+      " for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v] } }");
+}
+
+TEST(ContractBuffers, LeavesWhatIsNotAllStored) {
+  const auto expect_left = [](std::string_view stores) {
+    SCOPED_TRACE(stores);
+    expect_unchanged(contract_buffers,
+                     fmt::format("fn f(X: float32[640], W: float32[640] output) {{"
+                                 " allocate Z: float32[1280] {{ for i in 0..20 {{ {}"
+                                 " for w in 0..32 vectorize {{ W[i*32 + w] = Z[i*32 + w] }}"
+                                 " }} }} }}",
+                                 stores));
+  };
+  // Under a condition, every other element, in two statements, and step by step from the others.
+  expect_left("for v in 0..32 vectorize { if X[i] > 0.0 { Z[i*32 + v] = X[i*32 + v] } }");
+  expect_left("for v in 0..32 vectorize { Z[i*32 + v*2] = X[i*32 + v] }");
+  expect_left(
+      "for v in 0..32 vectorize { Z[i*32 + v] = 0.0 }"
+      " for v in 0..32 vectorize { Z[i*32 + v] = Z[i*32 + v] + X[i*32 + v] }");
+  expect_left("for v in 0..32 vectorize { Z[v] = X[i*32 + v] }");
+  // Loops of its own, which may be long.
+  expect_left("for v in 0..32 { Z[i*32 + v] = X[i*32 + v] }");
+}
+
+}  // namespace
+}  // namespace kiln::testing
