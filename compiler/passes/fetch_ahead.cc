@@ -56,7 +56,9 @@ struct Row {
 
 std::optional<Row> row_of(const BufferRef& buffer, const Expr& index) {
   const auto* ramp = as<Ramp>(index);
-  if (ramp == nullptr || as_const_int(ramp->stride) != 1) return std::nullopt;
+  // Where data says where a row begins, the next one lies somewhere else.
+  if (ramp == nullptr || as_const_int(ramp->stride) != 1 || reads_memory(ramp->base))
+    return std::nullopt;
   return Row{buffer, ramp->base, index->type.lanes};
 }
 

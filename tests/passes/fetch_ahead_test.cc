@@ -105,6 +105,13 @@ TEST(FetchAhead, LeavesWhatIsReadAgain) {
                      for j in 0..16 { C[i] = reduce_sum(C[i], A[ramp(j*16, 1, 16)]) } } })");
 }
 
+TEST(FetchAhead, LeavesRowsThatDataChoosesAlone) {
+  expect_unchanged(fetch_ahead,
+                   R"(fn f(A: float32[4194304], I: int64[1024], C: float32[262144]) {
+                   for i in 0..1024 { for j in 0..16 {
+                     C[ramp(i*256 + j*16, 1, 16)] = A[ramp(I[i]*256 + j*16, 1, 16)] } } })");
+}
+
 TEST(FetchAhead, LeavesColumnsAlone) {
   expect_unchanged(fetch_ahead, R"(fn f(A: float32[1048576], C: float32[16]) { for i in 0..1024 {
                      C[ramp(0, 1, 16)] = C[ramp(0, 1, 16)] + A[ramp(i*1024, 1, 16)] } })");

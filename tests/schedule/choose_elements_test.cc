@@ -98,5 +98,35 @@ TEST(ChooseElements, OfManyOrShortRowsAreSharedByRows) {
   }
 }
 
+/// Rows that data chooses are vectors as others are; elements that it chooses are not.
+TEST(ChooseElements, RowsThatDataChoosesAreVectors) {
+  const auto has = [](const std::string& steps, std::string_view part) {
+    return steps.find(part) != std::string::npos;
+  };
+  const std::string rows = steps_of(
+      "kernel k(T: float32[3000, 256], I: int64[512]) -> (Y: float32[512, 256]) {"
+      " Y[i, j] = T[I[i], j] }",
+      "znver4");
+  EXPECT_TRUE(has(rows, "vectorize(Y.j.inner)")) << rows;
+  const std::string sums = steps_of(
+      "kernel k(T: float32[3000, 256], I: int64[512, 20]) -> (Y: float32[512, 256]) {"
+      " Y[i, j] = sum[q < 20](T[I[i, q], j]) }",
+      "znver4");
+  EXPECT_TRUE(has(sums, "vectorize(Y.j.inner)")) << sums;
+  const std::string along = steps_of(
+      "kernel k(T: float32[3000, 256], I: int64[512]) -> (Y: float32[512]) {"
+      " Y[i] = max[q < 256](T[I[i], q]) }",
+      "znver4");
+  EXPECT_TRUE(has(along, "vectorize(Y.q.inner)")) << along;
+  for (const char* element : {"T[I[j], j]", "T[i, I[j]]"}) {
+    const std::string steps = steps_of(
+        fmt::format("kernel k(T: float32[256, 256], I: int64[256]) -> (Y: float32[256, 256]) {{"
+                    " Y[i, j] = {} }}",
+                    element),
+        "znver4");
+    EXPECT_FALSE(has(steps, "vectorize")) << steps;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::testing

@@ -154,6 +154,14 @@ bool has_indirect_reads(const Stage& stage) {
   });
 }
 
+bool has_indirect_reads_along(const StageGraph& graph, const Stage& stage, AxisId axis) {
+  return any_read(stage, [&](const ir::TensorRead& read) {
+    return std::ranges::any_of(read.indices, [&](const ir::Expr& index) {
+      return schedule::has_read(index) && uses_axis(graph, index, axis);
+    });
+  });
+}
+
 bool is_used_in(const StageGraph& graph, const ir::TensorRead& read, AxisId axis) {
   return std::any_of(read.indices.begin(), read.indices.end(),
                      [&](const ir::Expr& index) { return uses_axis(graph, index, axis); });

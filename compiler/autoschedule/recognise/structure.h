@@ -61,6 +61,9 @@ bool is_plain_reduction(const StageGraph& graph, StageId stage);
 
 /// Whether an index of a read depends on data, as in a gather.
 bool has_indirect_reads(const Stage& stage);
+/// And on data that is other data for each value of the axis: T[I[i], j] along i, but not along j,
+/// where neighbours lie side by side as ever.
+bool has_indirect_reads_along(const StageGraph& graph, const Stage& stage, AxisId axis);
 
 /// Whether neighbouring values of the axis are neighbours in memory: the last index of the read
 /// moves by one with it, and no other index moves.

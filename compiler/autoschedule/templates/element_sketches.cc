@@ -128,8 +128,8 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
   const AxisId last = columns.back();
   const std::optional<int64_t> factor = element_factor(chooser, id, last);
   // A reduction for each element stands in the innermost loop, and has the vectors.
-  const bool has_vectors = factor && !has_indirect_reads(stage) && !has_time_last(stage) &&
-                           !is_used_inside(graph, id, last);
+  const bool has_vectors = factor && !has_indirect_reads_along(graph, stage, last) &&
+                           !has_time_last(stage) && !is_used_inside(graph, id, last);
   Sketch elements{.name = "elements", .parameters = {}, .write = {}};
   if (has_vectors) {
     elements.parameters = {lanes_parameter(graph, last, *factor), {"unroll", {1, 2, 4}, 1}};

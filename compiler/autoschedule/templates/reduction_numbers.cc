@@ -183,12 +183,13 @@ std::optional<ReductionVectors> vectors_of_reduction(const Chooser& chooser, Sta
                                                      bool is_shared) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  if (has_dependent_extents(graph, id) || has_indirect_reads(stage)) return std::nullopt;
+  if (has_dependent_extents(graph, id)) return std::nullopt;
   const std::vector<AxisId> outer = columns_of(stage);
   const AxisId innermost = stage.reduce.back();
   const AxisId last = outer.empty() ? innermost : outer.back();
   const bool along_data = has_vectors_along_data(graph, id);
   const AxisId axis = along_data ? last : innermost;
+  if (has_indirect_reads_along(graph, stage, axis)) return std::nullopt;
   const bool is_together =
       is_contiguous(graph, stage, innermost) || is_near(graph, stage, innermost);
   const bool allowed = along_data || (may_reassociate(chooser, id) && is_together);
