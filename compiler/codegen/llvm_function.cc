@@ -8,6 +8,7 @@
 
 #include <llvm/IR/MDBuilder.h>
 
+#include "compiler/analysis/nontemporal.h"
 #include "compiler/codegen/llvm_values.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/dispatch.h"
@@ -115,23 +116,10 @@ void FunctionEmitter::load_frame() {
   }
   for (const ir::BufferRef& buffer : kernel.nontemporal) {
     BufferPlace place = expr_.place_of(buffer);
-    place.is_large = is_large(*buffer);
+    place.is_large = expr_.value(analysis::is_nontemporal(kernel, *buffer));
     expr_.bind(buffer, place);
   }
   bind_workspace();
-}
-
-/// Whether an output is one for non-temporal stores; its size and its rows may be known only now.
-Value* FunctionEmitter::is_large(const ir::Buffer& buffer) {
-  Value* bytes = b_.getInt64(static_cast<uint64_t>(size_of(buffer.type)));
-  for (const Expr& extent : buffer.shape)
-    bytes = b_.CreateMul(bytes, expr_.index(extent));
-  Value* const is_large = b_.CreateICmpSGE(bytes, b_.getInt64(ir::kNontemporalBytes));
-  if (buffer.shape.size() < 2) return is_large;
-  Value* const row = b_.CreateMul(expr_.index(buffer.shape.back()),
-                                  b_.getInt64(static_cast<uint64_t>(size_of(buffer.type))));
-  Value* const rest = b_.CreateAnd(row, b_.getInt64(ir::kNontemporalRow - 1));
-  return b_.CreateAnd(is_large, b_.CreateICmpEQ(rest, b_.getInt64(0)));
 }
 
 // Of a dimension LLVM is told the range, so that it need not extend signs or guard divisions.

@@ -61,7 +61,6 @@ class FunctionEmitter {
   void load_frame();
   void bind_scalar(const ir::VarRef& var, size_t position, bool is_natural);
   void bind_workspace();
-  llvm::Value* is_large(const ir::Buffer& buffer);
   llvm::Value* frame_field(size_t offset, llvm::Type* type, const char* name);
 
   void emit(const ir::Stmt& stmt);

@@ -10,9 +10,8 @@
 
 namespace kiln::ir {
 
-/// From this size on non-temporal stores are better for an output: a consumer would not find it in
-/// the caches anyhow. Measured on a CPU with caches of 1 and 32 MiB: storing alone gains from 2 MiB
-/// on.
+/// From this size on non-temporal stores may be better for an output: a consumer might not find it
+/// in the caches anyhow (analysis/nontemporal.h).
 constexpr int64_t kNontemporalBytes = int64_t{8} << 20;
 /// And rows begin at multiples of so many bytes. Others end within a line that the next one goes on
 /// with, of which a part is in a cache then: X + B of 3000 x 1001 takes 0.65 ms stored plainly on a

@@ -1,6 +1,5 @@
-// Names the outputs that get non-temporal stores: those that the kernel never reads, whose rows do
-// not share lines, and that are larger than a cache or of a size that is not known yet. A cached
-// store first reads the line it writes, and evicts what is needed sooner.
+// Names the outputs that get non-temporal stores: those that vectors are stored to, that the kernel
+// never reads, and that are worth it for some sizes (analysis/nontemporal.h).
 //
 //   fn k(A: float32[n], C: float32[n]) { C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
 //     ->
@@ -8,18 +7,13 @@
 //
 // Stands last, where parameters have their strides. At the call, the size that was not known
 // decides, and of each vector whether its place is aligned; others are stored as usual.
-//
-// Names the outputs that are worth non-temporal stores: vectors of them are written, the kernel
-// never reads them back, and they are larger than what a cache keeps for the next kernel. Ordinary
-// stores cost a read of each line as well (read for ownership), so that a copy moves three lines
-// for two.
 #include <optional>
 #include <unordered_set>
 
+#include "compiler/analysis/nontemporal.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/mutator.h"
-#include "compiler/passes/constant_bytes.h"
 #include "compiler/passes/pass_context.h"
 
 namespace kiln::passes {
@@ -53,7 +47,7 @@ Kernel bypass_caches(Kernel kernel, const PassContext&) {
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const BufferRef& buffer = kernel.parameters[i];
     if (!kernel.is_output[i] || uses.read.contains(buffer)) continue;
-    if (may_bypass_caches(*buffer) && uses.stored_in_vectors.contains(buffer))
+    if (analysis::may_be_nontemporal(kernel, *buffer) && uses.stored_in_vectors.contains(buffer))
       kernel.nontemporal.push_back(buffer);
   }
   return kernel;

@@ -21,11 +21,4 @@ std::optional<int64_t> constant_bytes(const ir::Buffer& buffer) {
   return bytes;
 }
 
-bool may_bypass_caches(const ir::Buffer& buffer) {
-  if (constant_bytes(buffer).value_or(ir::kNontemporalBytes) < ir::kNontemporalBytes) return false;
-  if (buffer.shape.size() < 2) return true;
-  const std::optional<int64_t> length = ir::as_const_int(buffer.shape.back());
-  return !length || *length * size_of(buffer.type) % ir::kNontemporalRow == 0;
-}
-
 }  // namespace kiln::passes

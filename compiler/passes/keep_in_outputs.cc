@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "compiler/analysis/affine.h"
+#include "compiler/analysis/nontemporal.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/kernel.h"
@@ -68,7 +69,8 @@ class FindHolder {
     const auto at = std::ranges::find(kernel_.parameters, buffer);
     return at != kernel_.parameters.end() && kernel_.is_output[at - kernel_.parameters.begin()] &&
            buffer->type == kept.type && buffer->shape.size() == kept.shape.size() &&
-           buffer->strides.empty() && constant_bytes(*buffer) && !may_bypass_caches(*buffer);
+           buffer->strides.empty() && constant_bytes(*buffer) &&
+           !analysis::may_be_nontemporal(kernel_, *buffer);
   }
 
   /// Whether nothing else in the kernel names the output.

@@ -21,7 +21,7 @@ struct Size {
 /// caches.
 class Nontemporal : public ::testing::TestWithParam<Size> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, Nontemporal,
-                         ::testing::Values(Size{2200, 1024}, Size{2200, 1000}, Size{2200, 1001},
+                         ::testing::Values(Size{3000, 1024}, Size{3000, 1000}, Size{3000, 1001},
                                            Size{3, 1001}),
                          [](const auto& info) {
                            return std::to_string(info.param.rows) + "x" +
