@@ -157,7 +157,7 @@ TEST(ChooseSchedule, GivesEachCoreItsPartOfACell) {
 
 TEST(ChooseSchedule, TurnsBlocksOfWhatIsReadInAnotherOrderOfAxes) {
   Te te;
-  const TeTensor A = te.placeholder("A", {te.integer(176), te.integer(145), te.integer(32)});
+  const TeTensor A = te.placeholder("A", {te.integer(176), te.integer(146), te.integer(32)});
   const TeTensor B = te.placeholder("B", {te.integer(32), te.integer(176), te.integer(145)});
   const TeTensor C =
       te.compute("C", "i j k", {te.integer(32), te.integer(176), te.integer(145)}, [&](auto v) {
@@ -165,7 +165,7 @@ TEST(ChooseSchedule, TurnsBlocksOfWhatIsReadInAnotherOrderOfAxes) {
       });
   te.arguments({A, B, C});
   EXPECT_EQ(te.automatic(),
-            R"(fn k(A: float32[176, 145, 32], B: float32[32, 176, 145], C: float32[32, 176, 145]) {
+            R"(fn k(A: float32[176, 146, 32], B: float32[32, 176, 145], C: float32[32, 176, 145]) {
   for j in 0..176 parallel {
     for k.outer in 0..10 {
       for i.outer in 0..2 {
@@ -189,6 +189,28 @@ TEST(ChooseSchedule, TurnsBlocksOfWhatIsReadInAnotherOrderOfAxes) {
   }
 }
 )");
+}
+
+/// Of axes that go on into each other, as lines of an image, whose pixels are one line of it.
+TEST(ChooseSchedule, TurnsBlocksOfAnImageAsOfOneLine) {
+  const auto turned = [](int64_t width, int64_t channels) {
+    Te te;
+    const TeTensor X = te.placeholder(
+        "X", {te.integer(8), te.integer(30), te.integer(width), te.integer(channels)});
+    const TeTensor Y = te.compute(
+        "Y", "n c h w", {te.integer(8), te.integer(channels), te.integer(30), te.integer(30)},
+        [&](auto v) { return X(v[0], v[2], v[3], v[1]); });
+    te.arguments({X, Y});
+    return te.automatic();
+  };
+  const auto has = [](const std::string& loops, std::string_view part) {
+    return loops.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(turned(30, 64), "for h.w.fused.outer in")) << turned(30, 64);
+  EXPECT_TRUE(has(turned(30, 64), "allocate X.local")) << turned(30, 64);
+  // Lines that have more pixels are apart, and colours do not fill a square.
+  EXPECT_FALSE(has(turned(31, 64), "h.w.fused")) << turned(31, 64);
+  EXPECT_FALSE(has(turned(30, 3), "allocate X.local")) << turned(30, 3);
 }
 
 TEST(ChooseSchedule, TurnsBlocksOfATranspose) {

@@ -105,6 +105,7 @@ TEST(ChooseSums, OfFewColumnsAndOfProducts) {
   EXPECT_EQ(columns(64, 40'000), "16, 64");
   EXPECT_EQ(columns(256, 10'000), "");  // from L3, where cores share columns
   EXPECT_EQ(columns(256), "50, 256");
+  EXPECT_EQ(columns(0), "");
   const auto gram = [](int64_t count) {
     return parts_of(
         fmt::format("kernel k(X: float32[100000, {0}]) -> (S: float32[{0}, {0}]) {{ "

@@ -53,18 +53,22 @@ double pages_of(double lines, double distance) {
 
 }  // namespace
 
-AcrossCost::AcrossCost(const Chooser& chooser, StageId id, AxisId across)
+AcrossCost::AcrossCost(const Chooser& chooser, StageId id, AxisId across,
+                       const std::vector<AxisId>& line)
     : machine_(chooser.machine),
       rows_(extent_of(chooser.graph, across)),
-      columns_(extent_of(chooser.graph, columns_of(chooser.graph[id]).back())),
+      columns_(1),
       elements_(1) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  const AxisId last = columns_of(stage).back();
+  const AxisId last = line.back();
+  for (const AxisId axis : line)
+    columns_ *= extent_of(graph, axis);
   bool is_inside = false;
   for (const AxisId axis : columns_of(stage)) {
     elements_ *= extent_of(graph, axis);
-    if (is_inside && axis != last) between_ *= extent_of(graph, axis);
+    const bool is_of_line = std::ranges::find(line, axis) != line.end();
+    if (is_inside && !is_of_line) between_ *= extent_of(graph, axis);
     is_inside = is_inside || axis == across;
   }
   const auto size = [&](DType type) { return static_cast<double>(size_of(type)); };

@@ -22,7 +22,8 @@ struct ElementBlock {
 /// in different lines, while those along the axis `across` are neighbours.
 class AcrossCost {
  public:
-  AcrossCost(const Chooser& chooser, StageId stage, AxisId across);
+  /// `line`: the last axis, with those before that are one with it.
+  AcrossCost(const Chooser& chooser, StageId stage, AxisId across, const std::vector<AxisId>& line);
 
   /// One core, in cycles. Sizes that are not known are taken to be large.
   double cycles(const ElementBlock& block) const;

@@ -2,12 +2,14 @@
 //
 //   Y[i, j] = X[i, j] + Z[j, i]    blocks of 16 x 16, for which squares of Z are turned in
 //   registers
+//   Y[n, c, h, w] = X[n, h, w, c]  the same of columns h and w, which are one axis of both
 #include "compiler/autoschedule/templates/across_sketches.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "compiler/autoschedule/templates/across_cost.h"
+#include "compiler/autoschedule/templates/across_line.h"
 #include "compiler/autoschedule/templates/parameters.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/graph/places_of_tensor.h"
@@ -18,14 +20,11 @@ namespace {
 
 /// Blocks of rows and columns, so that what is read along the rows is still in the cache when the
 /// next column reads what is beside it.
-void write_blocks(const StageGraph& graph, StageId id, AxisId across, StepWriter& steps,
-                  const Values& values) {
-  std::vector<AxisId> order = columns_of(graph[id]);
-  const AxisId last = order.back();
-  order.pop_back();
-  std::erase(order, across);
+void write_blocks(const StageGraph& graph, StageId id, AxisId across,
+                  const std::vector<AxisId>& line, StepWriter& steps, const Values& values) {
+  std::vector<AxisId> order = others_of(graph, id, across, line);
   const auto [rows, row] = steps.split(id, across, values.get("rows", 1));
-  const auto [columns, column] = steps.split(id, last, values.get("lanes", 1));
+  const auto [columns, column] = steps.split(id, fused(steps, id, line), values.get("lanes", 1));
   order.push_back(rows);
   const std::vector<AxisId> outer = order;
   order.insert(order.end(), {columns, row, column});
@@ -79,15 +78,14 @@ std::vector<const ir::TensorRead*> turned_reads(const StageGraph& graph, StageId
 /// (codegen/llvm_interleave.cc). "down first": down the rows, where lines of what lies across go
 /// on, and not along them.
 void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
+                         const std::vector<AxisId>& line,
                          const std::vector<const ir::TensorRead*>& reads, int64_t lanes,
                          StepWriter& steps, const Values& values) {
-  std::vector<AxisId> outer = columns_of(graph[id]);
-  const AxisId last = outer.back();
-  outer.pop_back();
-  std::erase(outer, across);
-  const std::vector<AxisId> others = outer;
+  const std::vector<AxisId> others = others_of(graph, id, across, line);
+  std::vector<AxisId> outer = others;
   const auto [rows, row] = steps.split(id, across, values.get("rows", lanes));
-  const auto [columns, column] = steps.split(id, last, values.get("lanes", lanes));
+  const auto [columns, column] =
+      steps.split(id, fused(steps, id, line), values.get("lanes", lanes));
   const bool is_down = values.get("down first", 1) != 0;
   outer.push_back(is_down ? columns : rows);
   const AxisId inner = is_down ? rows : columns;
@@ -100,7 +98,8 @@ void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
     // Few tiles side by side are few parts for many cores: half of those that are many
     // (parameters.cc), since blocks of rows are as many parts of each.
     constexpr int64_t kFewTiles = 32;
-    const int64_t length = constant_extent(graph, is_down ? last : across).value_or(kFewTiles);
+    const std::vector<AxisId> side = is_down ? line : std::vector<AxisId>{across};
+    const int64_t length = constant_extent_of(graph, side).value_or(kFewTiles);
     const int64_t tiles = length / values.get(is_down ? "lanes" : "rows", lanes);
     if (others.empty() && tiles < kFewTiles) steps.parallel(id, inner);
   }
@@ -145,29 +144,37 @@ std::vector<Sketch> with_blocks_across(const Chooser& chooser, StageId id, Sketc
   const StageGraph& graph = chooser.graph;
   const std::optional<AxisId> across = axis_across(graph, id);
   if (!across) return {std::move(elements)};
-  const AxisId last = columns_of(graph[id]).back();
-  const AcrossCost cost(chooser, id, *across);
+  const std::vector<AxisId> line = line_of(graph, id, *across);
+  const AcrossCost cost(chooser, id, *across, line);
+  const AcrossCost apart(chooser, id, *across, {line.back()});  // the axes of the line
   const Parameter parallel = elements.parameters.back();
-  Parameter line = elements.parameters.front();
+  Parameter columns = elements.parameters.front();
   std::vector<std::pair<double, Sketch>> sketches;
-  sketches.emplace_back(cost.row_by_row(static_cast<double>(line.preferred)), std::move(elements));
+  sketches.emplace_back(apart.row_by_row(static_cast<double>(columns.preferred)),
+                        std::move(elements));
 
   Parameter rows = tile_parameter(graph, "rows", *across, {4, 8, 16, 32, 64}, 16);
-  const double in_blocks = prefer_cheapest(rows, line, {}, cost);
+  const double in_blocks = prefer_cheapest(rows, columns, {}, cost);
   Sketch blocks{.name = "blocks",
-                .parameters = {rows, line, parallel},
-                .write = [&graph, id, across](StepWriter& steps, const Values& values) {
-                  write_blocks(graph, id, *across, steps, values);
+                .parameters = {rows, columns, parallel},
+                .write = [&graph, id, across, line](StepWriter& steps, const Values& values) {
+                  write_blocks(graph, id, *across, line, steps, values);
                 }};
   sketches.emplace_back(in_blocks, std::move(blocks));
   if (!may_be_parallel) return {std::move(sketches[0].second), std::move(sketches[1].second)};
 
+  const int64_t lanes = std::min(register_lanes(chooser, id), kMostLanesOfSquare);
+  // Of squares with less rows most would be empty: colours of 224 x 224 bytes take 48 us so, and
+  // 5 where each vector takes its own (Zen 4).
+  const bool fill_squares = 2 * constant_extent(graph, *across).value_or(lanes) >= lanes;
   std::vector<const ir::TensorRead*> turned;
-  if (id < graph.kernel->definition.stages.size()) turned = turned_reads(graph, id, *across);
+  if (fill_squares && id < graph.kernel->definition.stages.size())
+    turned = turned_reads(graph, id, *across);
   if (!turned.empty()) {
-    const int64_t lanes = std::min(register_lanes(chooser, id), kMostLanesOfSquare);
     rows = tile_parameter(graph, "rows", *across, {lanes, 2 * lanes, 4 * lanes}, lanes);
-    Parameter columns = tile_parameter(graph, "lanes", last, {lanes, 2 * lanes, 4 * lanes}, lanes);
+    columns = {"lanes", {lanes, 2 * lanes, 4 * lanes}, lanes};
+    if (line.size() == 1)
+      columns = tile_parameter(graph, "lanes", line[0], std::move(columns.values), lanes);
     ElementBlock block{.square = static_cast<double>(lanes), .is_down = true};
     double in_squares = prefer_cheapest(rows, columns, block, cost);
     Parameter down{"down first", {0, 1}, 1};
@@ -181,12 +188,12 @@ std::vector<Sketch> with_blocks_across(const Chooser& chooser, StageId id, Sketc
       columns = other_columns;
       down.preferred = 0;
     }
-    Sketch squares{
-        .name = "turned blocks",
-        .parameters = {rows, columns, down, parallel},
-        .write = [&graph, id, across, turned, lanes](StepWriter& steps, const Values& values) {
-          write_turned_blocks(graph, id, *across, turned, lanes, steps, values);
-        }};
+    Sketch squares{.name = "turned blocks",
+                   .parameters = {rows, columns, down, parallel},
+                   .write = [&graph, id, across, line, turned, lanes](StepWriter& steps,
+                                                                      const Values& values) {
+                     write_turned_blocks(graph, id, *across, line, turned, lanes, steps, values);
+                   }};
     sketches.emplace_back(in_squares, std::move(squares));
   }
   return cheapest_first(std::move(sketches));
