@@ -21,10 +21,12 @@
 #include <utility>
 
 #include "compiler/analysis/affine.h"
+#include "compiler/analysis/divisor.h"
 #include "compiler/analysis/prove.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/launch.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/lane_quotients.h"
 #include "compiler/passes/pass_context.h"
 #include "compiler/passes/tile_sums.h"
 
@@ -72,7 +74,7 @@ class TileStores {
                          is_of_common(sum, factor, stored) && is_whole(stored, own);
     if (!is_same) return std::nullopt;
     const Expr& element = stored.store->indices[factor.dimension];
-    FilledTile tile{stored.store, {}, less(factor.base + element, sum.limit())};
+    FilledTile tile{stored.store, {}, is_before(sum.limit(), factor.base + element, stored.loops)};
     for (const If* guard : stored.guards) {
       if (!uses_loops(guard->condition, own)) continue;
       const Binary* order = order_of(*guard);
@@ -89,6 +91,23 @@ class TileStores {
   }
 
  private:
+  /// Whether a place is there: of neighbours that are stored at once all are, or none, where their
+  /// number divides both, so that the first one says it for all.
+  static Expr is_before(const Expr& limit, const Expr& place,
+                        const std::vector<const For*>& loops) {
+    for (const For* loop : loops) {
+      const int64_t lanes = as_const_int(loop->extent).value_or(0);
+      if (loop->loop_kind != LoopKind::Vectorized || lanes < 2) continue;
+      const Expr apart = out_of_quotients(place, loop->var, lanes);
+      const auto stride = analysis::stride_of(apart, loop->var);
+      const Expr first = analysis::simplify(substitute(apart, {{loop->var, index(0)}}));
+      const bool is_whole = stride == 1 && analysis::divisor_of(first) % lanes == 0 &&
+                            analysis::divisor_of(limit) % lanes == 0;
+      if (stride == 0 || is_whole) return less(first, limit);
+    }
+    return less(place, limit);
+  }
+
   /// Loops that the sum is not in, and those over a block's threads: of one axis the innermost.
   static std::vector<const For*> own_loops(const GuardedStore& stored, const TileSum& sum) {
     std::vector<const For*> own;

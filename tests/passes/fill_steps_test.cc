@@ -50,6 +50,37 @@ TEST(FillSteps, StoresZerosBeyondTheEndOfASum) {
                  kTensorCores);
 }
 
+/// Of neighbours that are stored at once all are there, or none.
+TEST(FillSteps, AsksOfTheFirstOfNeighbours) {
+  const auto text = [](std::string_view rows, std::string_view columns, std::string_view steps) {
+    return fmt::format(R"(fn f(A: float16[64, 100], B: float16[100, 64]) {{
+      for p in 0..1 bind(blockIdx.x) {{
+        allocate a: float16[64, 32] scope(shared)
+        allocate b: float16[32, 64] scope(shared)
+        for t in 0..32 bind(threadIdx.x) {{
+          allocate c: float32[64, 2] scope(local)
+          for k in 0..4 {{
+            for i in 0..16 {{ for v in 0..4 vectorize {{ {} }} }}
+            for j in 0..64 {{ {} }}
+            for g in 0..2 {{ {} }} }} }} }} }})",
+                       rows, columns, steps);
+  };
+  constexpr std::string_view kElement = "i*4 + floordiv(t*4 + v, 32)";
+  constexpr std::string_view kStep = "floormod(t*4 + v, 32)";
+  expect_becomes(
+      fill_steps,
+      text(fmt::format("if likely(k*32 + {1} < 100) {{ a[{0}, {1}] = A[{0}, k*32 + {1}] }}",
+                       kElement, kStep),
+           "if likely(k*32 + t < 100) { b[t, j] = B[k*32 + t, j] }",
+           steps_of("", "if likely(k*32 + g*16 + s < 100) {")),
+      text(fmt::format("a[{0}, {1}] = if_then_else(k*32 + floormod(t, 8)*4 < 100, "
+                       "A[{0}, k*32 + {1}], 0.0)",
+                       kElement, kStep),
+           "b[t, j] = if_then_else(k*32 + t < 100, B[k*32 + t, j], 0.0)",
+           steps_of("if likely(k*32 + g*16 < 100) {", "")),
+      kTensorCores);
+}
+
 TEST(FillStepsLeaves, WhatHasNoTensorCores) {
   const std::string text =
       tile(kRows, kColumns, steps_of("", "if likely(k*32 + g*16 + s < 100) {"));
