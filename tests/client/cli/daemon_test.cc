@@ -342,6 +342,17 @@ TEST_F(Examples, ScheduleExplainPlansForCoresThatAreNotHere) {
   EXPECT_LT(seconds("16"), seconds("1") / 4);
 }
 
+TEST_F(Examples, ScheduleExplainHasTheTermsOfAGpuThatIsNotHere) {
+  const std::string text =
+      output_of({"schedule", "explain", "matmul.kiln", "--no-schedule", "--target", "cuda",
+                 "--arch", "sm_89", "--size", "m=512", "--size", "n=512", "--size", "l=512"});
+  EXPECT_TRUE(text.starts_with("machine: L4: 58 multiprocessors of 128 float32 lanes")) << text;
+  for (const char* const term : {" BOUND BY ", " MULTIPLY-ADDS ", " ISSUE ", " LATENCY ",
+                                 " SHARED ", " L2 ", " MEMORY ", " + LAUNCHES "})
+    EXPECT_NE(text.find(term), std::string::npos) << term << "\n" << text;
+  EXPECT_NE(text.find("\nC: a tile a block, "), std::string::npos) << text;
+}
+
 TEST_F(Examples, BenchTimesAKernelAloneAndInCalls) {
   make("x.npy", 10, 100);
   const std::string text =
