@@ -109,8 +109,20 @@ class Launch : public LaunchWork {
     return std::max(std::floor(under_way_ / std::max(loads, 1.0)), 1.0);
   }
 
+  /// Whether a body stores to shared memory what it loads from memory: threads wait for it, where
+  /// others that load ahead have it in registers meanwhile.
+  static bool fills_shared(const Nest& nest) {
+    const auto has = [&](ir::Scope scope, bool is_store) {
+      return std::ranges::any_of(nest.touches, [&](const Touch& touch) {
+        return touch.buffer->scope == scope && touch.is_store == is_store && !touch.is_background;
+      });
+    };
+    return has(ir::Scope::Global, false) && has(ir::Scope::Shared, true);
+  }
+
   ThreadWork of_body(const Nest& nest) {
     ThreadWork work;
+    work.takes_turns = fills_shared(nest);
     for (const Operations& operations : nest.operations) {
       const double count = operations.count * static_cast<double>(operations.lanes);
       work.instructions += count * instructions_of(operations);

@@ -19,6 +19,7 @@ struct ThreadWork {
   double global_bytes = 0;   // of a warp, in sectors
   double waits = 0;          // cycles in which an operation waits for the one before
   double load_waits = 0;     // and for memory, which goes on beside that
+  bool takes_turns = false;  // a block waits for what it fetches, and computes then
   // Of a warp: matrix instructions, and their multiply-adds, of factors of so many bytes.
   double matrix_instructions = 0;
   double matrix_products = 0;
@@ -35,6 +36,7 @@ struct ThreadWork {
     global_bytes += other.global_bytes;
     waits += other.waits;
     load_waits += other.load_waits;
+    takes_turns = takes_turns || other.takes_turns;
     if (other.matrix_products > 0) matrix_bytes = other.matrix_bytes;
     matrix_instructions += other.matrix_instructions;
     matrix_products += other.matrix_products;
@@ -50,6 +52,7 @@ struct ThreadWork {
             .global_bytes = global_bytes * count,
             .waits = waits * count,
             .load_waits = load_waits * count,
+            .takes_turns = takes_turns,
             .matrix_instructions = matrix_instructions * count,
             .matrix_products = matrix_products * count,
             .rest_instructions = rest_instructions * count,

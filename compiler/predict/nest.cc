@@ -408,6 +408,11 @@ class Reader : public Visitor {
 
   void visit(const Check&) override { operation(Operator::Less, kIndexType, 2); }
   void visit(const Prefetch&) override {}
+  void visit(const Background& node) override {
+    const bool before = std::exchange(is_background_, true);
+    Visitor::visit(node);
+    is_background_ = before;
+  }
 
   void operation(Operator op, const Type& type, double count = 1) {
     at_->operations.push_back({op, type.lanes, size_of(type.element), is_float_type(type), count});
@@ -425,6 +430,7 @@ class Reader : public Visitor {
                 .is_gather = lanes > 1 && !is_side_by_side,
                 .lane_stride = ramp != nullptr ? numbers_(ramp->stride).value_or(0) : 0,
                 .is_store = is_store,
+                .is_background = is_background_,
                 .first = numbers_(index).value_or(0),
                 .strides = {}};
     for (const LoopAround& loop : loops_)
@@ -511,6 +517,7 @@ class Reader : public Visitor {
   std::unordered_set<BufferRef> registers_;
   int64_t words_ = 0;  // of a thread's own, at this place
   int64_t most_words_ = 0;
+  bool is_background_ = false;
   std::vector<const For*> axes_;  // of threads
   std::vector<LoopAround> loops_;
   std::unordered_map<BufferRef, std::unordered_map<int64_t, Chain>> updates_;

@@ -19,6 +19,7 @@ struct Touch {
   bool is_gather = false;
   int64_t lane_stride = 1;  // elements from lane to lane; of a gather by indices that are read, 0
   bool is_store = false;
+  bool is_background = false;    // no thread waits for it here
   int64_t first = 0;             // the element of the first iteration of all loops
   std::vector<int64_t> strides;  // elements, one a loop around, from the outside in
   // Of each thread of a GPU's first warp, where divisions make their distances others than strides.

@@ -76,12 +76,22 @@ class Gpu {
     const double tensor_cores = tensor_core_cycles(work, facts) * own;
     const double issue = instructions_of(work, facts) * own / kSchedulers;
     const double shared = shared_cycles_of(work, facts) * own;
-    const double l2 = work.global_bytes * own / machine_.l2_bytes;
+    // All multiprocessors share L2, of which one alone gets no more than its own way to it takes.
+    const double l2_of_one = work.global_bytes * own / autoschedule::kL2BytesOfOne;
+    const double l2 = std::max(l2_of_one, work.global_bytes * launch.blocks * warps /
+                                              (machine_.l2_bytes * multiprocessors));
     const bool stays = launch.memory_bytes <= static_cast<double>(machine_.l2_size);
     const double memory =
         stays ? 0 : launch.memory_bytes / (machine_.memory_bytes * multiprocessors);
+    // What a block computes between its waits others do not shorten, which work meanwhile.
+    const double between =
+        work.takes_turns
+            ? std::max({multiply_adds, tensor_cores, issue, shared, l2_of_one}) / blocks
+            : 0;
+    const double load_waits =
+        work.load_waits * (stays ? autoschedule::kL2LoadCycles / autoschedule::kLoadCycles : 1);
     const double latency =
-        std::max(work.waits, work.load_waits) * std::ceil(blocks / at_once(launch, facts));
+        (std::max(work.waits, load_waits) + between) * std::ceil(blocks / at_once(launch, facts));
     sums.multiply_adds += times * multiply_adds;
     sums.tensor_cores += times * tensor_cores;
     sums.issue += times * issue;

@@ -1,5 +1,7 @@
 #include "compiler/predict/predict_gpu.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/support/parse_ir.h"
@@ -93,6 +95,56 @@ TEST(PredictGpu, WhatOverlapsComesFromL2Once) {
   const double once = bytes_of_l2("A[b*256 + t]");
   EXPECT_NEAR(bytes_of_l2("A[b*256 + t] + A[b*256 + t + 1] + A[b*256 + t + 2]"), once, 0.01 * once);
   EXPECT_DOUBLE_EQ(bytes_of_l2("A[b*256 + t] + A[b*256 + t + 256]"), 1.5 * once);
+}
+
+/// L2 gives all multiprocessors together what it has, and one alone what its way takes.
+TEST(PredictGpu, AFewBlocksShareL2WithNobody) {
+  const auto cycles_of_l2 = [](int blocks) {
+    const std::string body = "for b in 0.." + std::to_string(blocks) + R"( bind(blockIdx.x) {
+      for t in 0..256 bind(threadIdx.x) { C[b*256 + t] = A[b*256 + t] } })";
+    return term_of_gpu(predicted_on_gpu("A: float32[270336], C: float32[270336]", body.c_str()),
+                       "L2");
+  };
+  constexpr double kBytesOfBlock = 2 * 256 * 4;
+  EXPECT_EQ(cycles_of_l2(12), kBytesOfBlock / autoschedule::kL2BytesOfOne);
+  EXPECT_DOUBLE_EQ(cycles_of_l2(1056), 8 * kBytesOfBlock / h100().l2_bytes);
+}
+
+TEST(PredictGpu, WhatIsInL2IsThereSooner) {
+  const auto latency = [](const char* parameters) {
+    return term_of_gpu(predicted_on_gpu(parameters, R"(
+      for b in 0..132 bind(blockIdx.x) { for t in 0..8 bind(threadIdx.x) {
+        C[b*8 + t] = A[b*8 + t] } })"),
+                       "latency");
+  };
+  EXPECT_EQ(latency("A: float32[33554432], C: float32[1056]"), autoschedule::kLoadCycles);
+  EXPECT_EQ(latency("A: float32[1056], C: float32[1056]"), autoschedule::kL2LoadCycles);
+}
+
+/// What a block computes it computes after it has waited, where nothing is fetched meanwhile.
+TEST(PredictGpu, ABlockThatFillsSharedMemoryComputesThen) {
+  const auto predicted = [](const std::string& fetch) {
+    const std::string body = R"(
+      for b in 0..132 bind(blockIdx.x) { allocate s: float32[128] scope(shared) {
+        for t in 0..128 bind(threadIdx.x) { allocate c: float32[1] scope(local) {
+          c[0] = 0.0
+          for k in 0..10 {
+            )" + fetch + R"(
+            barrier
+            for j in 0..64 { c[0] = c[0] + s[j]*s[t] }
+            barrier }
+          C[b*128 + t] = c[0] } } } })";
+    return predicted_on_gpu("A: float32[1280], C: float32[16896]", body.c_str());
+  };
+  const Prediction in_turn = predicted("s[t] = A[k*128 + t]");
+  const Prediction beside = predicted("background { s[t] = A[k*128 + t] } await 0");
+  double busy = 0;
+  for (const char* const term : {"multiply-adds", "issue", "shared"}) {
+    EXPECT_EQ(term_of_gpu(in_turn, term), term_of_gpu(beside, term)) << term;
+    busy = std::max(busy, term_of_gpu(in_turn, term));
+  }
+  EXPECT_GT(busy, 0);
+  EXPECT_DOUBLE_EQ(term_of_gpu(in_turn, "latency"), term_of_gpu(beside, "latency") + busy);
 }
 
 TEST(PredictGpu, EachLaunchOfALoopOfTheHostIsCounted) {

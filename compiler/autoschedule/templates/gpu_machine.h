@@ -29,13 +29,18 @@ struct GpuMachine {
 /// it moves to or from shared memory (CUDA C++ programming guide).
 constexpr double kSchedulers = 4;
 constexpr double kSharedBytes = 128;
+/// That one multiprocessor gets of L2 in a cycle at most, however few others ask for theirs (Z. Jia
+/// et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018).
+constexpr double kL2BytesOfOne = 64;
 /// Of a thread: what one access moves at most.
 constexpr int64_t kVectorBytesOfThread = 16;
 using ir::kBankBytes;
 using ir::kBanks;
 
-/// Cycles that a load from memory takes: estimated.
+/// Cycles that a load from memory takes: estimated. And one from L2, where all of it is: 193 on
+/// Volta, 200 on Ampere, 260 on Hopper (the same; W. Luo et al., 2024), with what stores it then.
 constexpr double kLoadCycles = 600;
+constexpr double kL2LoadCycles = 300;
 
 /// Loads of a loop that a thread has under way at once, where a launch has so many threads for each
 /// multiprocessor: as many as it is given registers for (codegen/launch_bounds.cc).
