@@ -45,6 +45,13 @@ def test_rows_that_begin_at_words_are_copied_as_they_are(daemon, n, l, widths, s
     assert loop.kinds["HMMA"] == 3 * 128 and loop.share > share, loop.kinds
 
 
+# Small ones are fetched when they are needed, 8 bytes at a time, in as many steps at once as rows of 16 bytes are.
+def test_small_products_of_words_have_as_many_steps_at_once(daemon):
+    loop = _loop_of(daemon, _product(500, 500, 500, dtype="float16"), "sm_89")
+    assert loop.widths("LDG") == loop.widths("STS") == {8} and loop.kinds["BAR"] == 2, loop.kinds
+    assert loop.kinds["HMMA"] == 32 and loop.share > 0.3, loop.kinds
+
+
 # Blocks end elsewhere than the columns, and all of these come 16 bytes at a time all the same.
 def test_columns_of_whole_vectors_are_copied_so(daemon):
     loop = _loop_of(daemon, _product(1000, 1000, 1000, dtype="float16"), "sm_80")

@@ -140,9 +140,12 @@ std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form)
     const auto found = shape.is_late ? with_stages(chooser, tile) : std::optional(tile);
     if (!found) continue;
     tiles.push_back(*found);
-    // What is fetched in pieces waits in registers, and of a window so do its places.
+    // Elements that are fetched one by one have a register each on their way, and of a window so
+    // have the places of pieces.
     const bool is_in_pieces = fetched_at_once(chooser.graph, tile) < 2 * tile.lanes();
-    if (found->stages == 1 && is_in_pieces)
+    const bool takes_registers =
+        tile.is_joined ? is_in_pieces : !are_fetched_side_by_side(chooser.graph, tile);
+    if (found->stages == 1 && takes_registers)
       tiles.back().steps = std::min(tile.steps, kFewSteps * tile.unit.steps);
   }
   return tiles;
