@@ -16,15 +16,18 @@
 namespace kiln::autoschedule {
 namespace {
 
-// A tensor core of sm_80 multiplies 16 x 8 x 16, of 8 bits 16 x 8 x 32, in eight cycles (NVIDIA,
-// "A100 Tensor Core GPU Architecture"), and there are four to a multiprocessor.
-constexpr double kCycles = 8;
-constexpr double kCores = 4;
+// Multiply-adds of 16-bit floats that an instruction takes the time of: of other types it has as
+// many bytes, and of bytes that are multiplied as halves as many as these.
+constexpr double kProducts = 16.0 * 8 * 16;
 // One block alone waits at its barriers with nobody to take its turn.
 constexpr double kAlone = 1.5;
 // Elements that are fetched one by one keep all blocks of a multiprocessor waiting: estimated.
 constexpr double kOneByOne = 2;
 constexpr int64_t kUnknown = 64;  // what is not known is taken for
+// Work of a multiprocessor, in tiles of 256 x 128, of which one block more or less counts; of more,
+// tiles that are larger keep more in registers, and the last blocks end as others do.
+constexpr double kFewTiles = 4;
+constexpr double kLargeTile = 256.0 * 128;
 // A load, a store, and the place of either, as main loops have them (docs/gpu.md).
 constexpr double kFetchInstructions = 6;
 // Of a copy before, for an element: the same, and where it is by divisions.
@@ -57,6 +60,12 @@ double copy_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMac
   return cycles;
 }
 
+/// Blocks of the busiest multiprocessor, where each has so many on the average.
+double turns_of(const MatrixTile& tile, double blocks) {
+  const auto sums = static_cast<double>(tile.block_rows() * tile.block_columns());
+  return blocks * sums < kFewTiles * kLargeTile ? std::ceil(blocks) : blocks;
+}
+
 }  // namespace
 
 double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMachine& machine,
@@ -76,10 +85,10 @@ double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuM
                                              tile.unit.steps * size_of(tile.type));
   const double issue =
       (products + fetches_of(graph, tile, true) + fetches_of(graph, tile, false)) / kSchedulers;
-  const double step =
-      std::max({products * kCycles / std::min<double>(kCores, static_cast<double>(tile.warps())),
-                fetched / machine.l2_bytes, issue});
-  const double turns = std::ceil(blocks / static_cast<double>(machine.multiprocessors));
+  const double tensor_cores =
+      products * kProducts / (static_cast<double>(machine.matrix_lanes) * machine.warp_share);
+  const double step = std::max({tensor_cores, fetched / machine.l2_bytes, issue});
+  const double turns = turns_of(tile, blocks / static_cast<double>(machine.multiprocessors));
   const double steps = whole(tile.sum, tile.unit.steps * parts);
   const bool is_one_by_one = !are_fetched_side_by_side(graph, tile);
   const double waits = is_one_by_one ? kOneByOne : turns < 2 && tile.stages == 1 ? kAlone : 1;
