@@ -91,7 +91,7 @@ def test_sums_of_rows_move_128_bits(daemon):
     x = _matrix(4096, 4096)
     code = _code(daemon, x, topi.sum(x, axis=1))
     assert code.widths("LDG") == {16} and code.kinds["LDG"] == 8, code.kinds
-    assert len(code.opcodes) < 2.75 * 32 * 1.1
+    assert len(code.opcodes) < 2.75 * 32
 
 
 @pytest.mark.parametrize("reduction", [topi.sum, topi.max])
@@ -100,7 +100,7 @@ def test_columns_have_threads_for_their_rows(daemon, reduction):
     code = _code(daemon, x, reduction(x, axis=0))
     assert code.widths("LDG") == {16}, code.kinds
     # 128 blocks of 512 threads, each of which reads 64 rows of four columns.
-    assert len(code.opcodes) < 2.2 * 256 * 1.5
+    assert len(code.opcodes) < 2.2 * 256
     # 1024 threads of a multiprocessor have 64 registers each.
     kinds = [opcode.split(".")[0] for opcode in code.opcodes]
     first = next(i for i, kind in enumerate(kinds) if kind in {"FADD", "FMNMX"})
@@ -133,6 +133,8 @@ def test_running_sums_along_rows_move_128_bits(daemon, rows):
 def test_running_sums_down_columns_load_many_steps_at_once(daemon, rows):
     x = _matrix(rows, 4096)
     opcodes = [opcode.split(".")[0] for opcode in _code(daemon, x, topi.cumsum(x, axis=0)).opcodes]
+    # torch's have 7.4 instructions an element.
+    assert len(opcodes) < 7.4 * opcodes.count("FADD"), opcodes
     first_sum = opcodes.index("FADD")
     assert opcodes[:first_sum].count("LDG") > 64, opcodes
     assert opcodes.count("LDG") <= 1 + 64 + 32 + 31, opcodes
