@@ -46,6 +46,14 @@ const Case kTiled[] = {
      R"(kernel k(A: int8[n, l], B: int8[l, m]) -> (C: int32[n, m]) {
        C[i, j] = sum[k < l](int32(A[i, k]) * int32(B[k, j])) })",
      {{33, 20, 66}}},
+    {"of_computed_factors",
+     R"(kernel k(A: float32[n, l], B: float32[l, m]) -> (C: float32[n, m]) {
+       C[i, j] = sum[k < l](max(A[i, k], 0.0) * (B[k, j] * sigmoid(B[k, j]))) })",
+     {{70, 20, 66}, {1, 3, 2}}},
+    {"of_computed_short_factors",
+     R"(kernel k(A: float16[40, 35], B: float16[35, 66]) -> (C: float32[40, 66]) {
+       C[i, j] = sum[k < 35](float32(max(A[i, k], float16(0))) * float32(B[k, j])) })",
+     {{}}},
     {"convolution",
      R"(kernel k(X: float32[n, c, 9, w], F: float32[m, c, 3, 3]) -> (Y: float32[n, m, 7, w - 2]) {
        Y[b, o, i, j] = sum[k < c, p < 3, q < 3](X[b, k, i + p, j + q] * F[o, k, p, q]) })",

@@ -61,6 +61,15 @@ def test_multiply_adds_fill_the_main_loop(daemon, case):
     assert loop.kinds["LDL"] == loop.kinds["STL"] == 0, loop.kinds
 
 
+# What is computed of a factor inside of the sum is computed of what a thread has loaded for its 64 products of a step.
+def test_factors_may_be_computed_in_the_sum(daemon):
+    a, b, _ = _product(2048, 2048, 2048)
+    k = te.reduce_axis((0, 2048), "k")
+    c = te.compute((2048, 2048), lambda i, j: te.sum(te.max(a[i, k], 0.0) * b[k, j], axis=k), "C")
+    loop = _loop_of(daemon, [a, b, c], "sm_90", blocks=2)
+    assert loop.share > 0.8 and loop.widths("LDS") == {16} == loop.widths("LDG"), loop.kinds
+
+
 # Tiles of a product of unknown sizes are smaller. Where its indices have 32 bits their places take little; else more.
 @pytest.mark.parametrize(("entry", "share"), [("kiln_narrow_0", 0.7), ("kiln_compact_0", 0.6)])
 def test_unknown_sizes_need_one_barrier_too(daemon, entry, share):

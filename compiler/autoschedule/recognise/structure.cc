@@ -29,6 +29,23 @@ const ir::TensorRead* factor_of(const ir::Expr& expr) {
   return ir::as<ir::TensorRead>(inner);
 }
 
+/// Whether an expression is computed of constants and of one element, which is noted.
+bool is_of_one_element(const ir::Expr& expr, const ir::TensorRead*& element) {
+  if (const auto* read = ir::as<ir::TensorRead>(expr)) {
+    if (element == nullptr) element = read;
+    return ir::equal_trees(element, expr);
+  }
+  if (ir::as<ir::Var>(expr) != nullptr || ir::as<ir::Reduce>(expr) != nullptr) return false;
+  return std::ranges::all_of(ir::operands_of(expr), [&](const ir::Expr& part) {
+    return is_of_one_element(part, element);
+  });
+}
+
+const ir::TensorRead* computed_factor_of(const ir::Expr& expr) {
+  const ir::TensorRead* element = nullptr;
+  return is_of_one_element(expr, element) ? element : nullptr;
+}
+
 bool uses_axis(const StageGraph& graph, const ir::Expr& expr, AxisId axis) {
   return ir::uses_var(expr, graph.axes[axis].value);
 }
@@ -241,19 +258,20 @@ const ir::Binary* summed_product(const Stage& stage) {
   return product != nullptr && product->op == Operator::Mul ? product : nullptr;
 }
 
-std::optional<Factors> find_factors(const StageGraph& graph, StageId id) {
+std::optional<Factors> find_factors(const StageGraph& graph, StageId id, FactorForm form) {
   const Stage& stage = graph[id];
   const ir::Binary* product = summed_product(stage);
   if (product == nullptr || has_dependent_extents(graph, id)) return std::nullopt;
   if (ir::as<ir::Reduce>(stage.bodies[0])->condition) return std::nullopt;
-  const Factors found{factor_of(product->a), factor_of(product->b)};
+  const auto element_of = form == FactorForm::Element ? factor_of : computed_factor_of;
+  const Factors found{element_of(product->a), element_of(product->b)};
   if (found.a == nullptr || found.b == nullptr || has_indirect_reads(stage)) return std::nullopt;
   return found;
 }
 
-std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id) {
+std::optional<Contraction> find_contraction(const StageGraph& graph, StageId id, FactorForm form) {
   const std::vector<AxisId> columns = columns_of(graph[id]);
-  const std::optional<Factors> factors = find_factors(graph, id);
+  const std::optional<Factors> factors = find_factors(graph, id, form);
   if (!factors || columns.size() < 2) return std::nullopt;
   const auto [a, b] = *factors;
 

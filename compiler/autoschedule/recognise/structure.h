@@ -93,12 +93,17 @@ bool has_vectors_along_data(const StageGraph& graph, StageId stage);
 /// The product that a stage sums up; null where it does something else.
 const ir::Binary* summed_product(const Stage& stage);
 
+/// What a factor is of its element: that, whatever its type becomes, or anything that is computed
+/// of it alone, as max(a[..], 0).
+enum class FactorForm : uint8_t { Element, Computed };
+
 /// The two elements whose products a stage sums, where that is all it does.
 struct Factors {
   const ir::TensorRead* a = nullptr;
   const ir::TensorRead* b = nullptr;
 };
-std::optional<Factors> find_factors(const StageGraph& graph, StageId stage);
+std::optional<Factors> find_factors(const StageGraph& graph, StageId stage,
+                                    FactorForm form = FactorForm::Element);
 
 /// sum(a[..] * b[..]) where `column`, the last data axis (but time), is in one factor and `row`
 /// only in the other.
@@ -108,7 +113,8 @@ struct Contraction {
   const ir::TensorRead* row_factor = nullptr;
   const ir::TensorRead* column_factor = nullptr;
 };
-std::optional<Contraction> find_contraction(const StageGraph& graph, StageId stage);
+std::optional<Contraction> find_contraction(const StageGraph& graph, StageId stage,
+                                            FactorForm form = FactorForm::Element);
 
 /// Whether each column of a scan, in its states and its cell, depends on itself only, and all of
 /// them have one shape.

@@ -108,7 +108,7 @@ bool fits(const StageGraph& graph, const BlockTile& tile) {
 
 /// What all tiles of the stage have in common; nothing where it has none.
 std::optional<BlockTile> any_tile_of(const StageGraph& graph, StageId id) {
-  const auto contraction = fetched_contraction(graph, id);
+  const auto contraction = fetched_contraction(graph, id, FactorForm::Computed);
   if (!contraction) return std::nullopt;
   return BlockTile{.stage = id, .contraction = *contraction, .batch = {}};
 }

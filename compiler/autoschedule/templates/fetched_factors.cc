@@ -20,12 +20,13 @@ bool may_be_fetched(const StageGraph& graph, const ir::TensorRead& read) {
 
 }  // namespace
 
-std::optional<Contraction> fetched_contraction(const StageGraph& graph, StageId id) {
+std::optional<Contraction> fetched_contraction(const StageGraph& graph, StageId id,
+                                               FactorForm form) {
   const Stage& stage = graph[id];
   const bool is_plain = stage.kind == Stage::Kind::Compute && stage.time_dimension < 0 &&
                         computes_all(stage) && reductions_inside(graph, id).empty();
   if (!is_plain) return std::nullopt;
-  const auto contraction = find_contraction(graph, id);
+  const auto contraction = find_contraction(graph, id, form);
   if (!contraction || !ir::as<ir::Reduce>(stage.bodies[0])->init.empty()) return std::nullopt;
   const ir::TensorRead& rows = *contraction->row_factor;
   const ir::TensorRead& columns = *contraction->column_factor;

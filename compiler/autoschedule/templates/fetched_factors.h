@@ -10,7 +10,8 @@ namespace kiln::autoschedule {
 
 /// The contraction that a stage is, where all it does is to sum products of elements of two tensors
 /// that a GPU's block can fetch parts of; nothing else.
-std::optional<Contraction> fetched_contraction(const StageGraph& graph, StageId stage);
+std::optional<Contraction> fetched_contraction(const StageGraph& graph, StageId stage,
+                                               FactorForm form = FactorForm::Element);
 
 /// Runs the innermost loop of what a tile stores, over so many neighbours of a thread: at once,
 /// where rows are multiples of them.

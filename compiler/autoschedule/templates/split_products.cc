@@ -37,7 +37,7 @@ std::optional<double> bytes_of(const StageGraph& graph, const ir::TensorRead& re
 std::optional<SumSplit> split_of_product(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  const std::optional<Factors> factors = find_factors(graph, id);
+  const std::optional<Factors> factors = find_factors(graph, id, FactorForm::Computed);
   const auto results = constant_extent_of(graph, stage.data);
   const auto sum = constant_extent_of(graph, stage.reduce);
   if (!factors || !results || !sum) return std::nullopt;
