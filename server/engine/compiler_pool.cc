@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/core/called.h"
+#include "runtime/core/target_kind.h"
 #include "server/workers/process_state.h"
 
 namespace kiln::server {
@@ -189,7 +190,7 @@ bool CompilerPool::Compiler::on_lost(WorkerEnd end) {
       if (end == WorkerEnd::Fault && excess_ != Excess::Unwanted) {
         pool_.quarantine_.blame(entry.task.key);
       }
-      const Error error = error_of_end(end, called(entry.task.kernel));
+      const Error error = error_of_end(end, entry.task);
       endings.emplace_back(std::move(entry), error);
     }
   }
@@ -197,9 +198,26 @@ bool CompilerPool::Compiler::on_lost(WorkerEnd end) {
   return had_work;
 }
 
+/// Whose bug it is that a compiler died: also of NVRTC, which runs in it, where a kernel is for
+/// GPUs.
+std::string CompilerPool::culprit_of(const CompilerTask& task) const {
+  constexpr std::string_view kOwn = "this is a bug in kiln";
+  const std::string& target = task.message.compile().request().target().name();
+  const bool is_for_gpu = std::ranges::any_of(target_table(), [&](const TargetTraits& traits) {
+    return traits.name == target && traits.has_threads;
+  });
+  if (!is_for_gpu || !hello_) return std::string(kOwn);
+  for (const v1::Component& component : hello_->components())
+    if (component.name() == "nvrtc" && component.ok())
+      return fmt::format("{}, or in {}: KILN_NVRTC names another one to kilnd", kOwn,
+                         component.message());
+  return std::string(kOwn);
+}
+
 /// What the caller is told: what the task took too much of, else how the process ended.
-Error CompilerPool::Compiler::error_of_end(WorkerEnd end, const std::string& kernel) const {
+Error CompilerPool::Compiler::error_of_end(WorkerEnd end, const CompilerTask& task) const {
   const Options& options = pool_.options_;
+  const std::string kernel = called(task.kernel);
   switch (excess_) {
     case Excess::Time:
       return {ErrorKind::ResourceExhausted, "COMPILE_TIME",
@@ -234,8 +252,9 @@ Error CompilerPool::Compiler::error_of_end(WorkerEnd end, const std::string& ker
     case WorkerEnd::Draining: return {ErrorKind::Unavailable, "DRAINING", "the daemon is ending"};
     case WorkerEnd::Fault: break;
   }
-  return {ErrorKind::Internal, "COMPILER_DIED",
-          fmt::format("the compiler died while it compiled {}; this is a bug in kiln", kernel)};
+  return {
+      ErrorKind::Internal, "COMPILER_DIED",
+      fmt::format("the compiler died while it compiled {}; {}", kernel, pool_.culprit_of(task))};
 }
 
 CompilerPool::Compiler::Excess CompilerPool::Compiler::excess_of_task(Clock::time_point now) const {

@@ -84,7 +84,7 @@ class CompilerPool {
     /// With the pool's lock held.
     Entry end_running();
     Excess excess_of_task(Clock::time_point now) const;
-    Error error_of_end(WorkerEnd end, const std::string& kernel) const;
+    Error error_of_end(WorkerEnd end, const CompilerTask& task) const;
 
     CompilerPool& pool_;
     std::optional<Entry> running_;  // under the pool's lock
@@ -95,6 +95,7 @@ class CompilerPool {
   };
 
   // With the lock held.
+  std::string culprit_of(const CompilerTask& task) const;
   void send_next(Endings& endings);
   void end_unwanted(Endings& endings);
   /// A compiler more while all are busy and somebody waits; else one that has idled for long.
