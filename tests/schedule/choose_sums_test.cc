@@ -219,6 +219,12 @@ TEST(ChooseSums, DownColumnsOfMemoryTakeRowsAsTheyCome) {
   EXPECT_TRUE(has(rows, "for i.inner.inner in 0..16 unroll")) << rows;
   EXPECT_FALSE(has(down(12288, 2048), "Y.rf"));
   EXPECT_FALSE(has(down(1024, 1024), "Y.rf"));
+  // Rows that lie apart do not come one after the other.
+  const std::string apart = automatic(
+      "kernel k(X: float32[384, 32, 379]) -> (S: float32[32, 379]) {"
+      " S[i, j] = sum[q < 384](X[q, i, j]) }",
+      {}, "znver4");
+  EXPECT_TRUE(has(apart, "for q.inner in 0..16 unroll")) << apart;
   // A row times a matrix is a sum of its rows, too.
   const std::string product = automatic(
       "kernel k(A: float32[1, 24576], B: float32[24576, 1000]) -> (C: float32[1, 1000]) {"

@@ -54,7 +54,7 @@ bool reads_short_rows(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const std::optional<int64_t> columns = constant_extent(graph, columns_of(graph[id]).back());
   return columns && *columns > 0 && *columns * size_of(graph[id].types[0]) < kMostBytes &&
-         !is_in_l3(chooser, id);
+         has_rows_side_by_side(graph, id) && !is_in_l3(chooser, id);
 }
 
 /// Equal parts, no more than `most`, or so many of which the last is shorter, where equal ones

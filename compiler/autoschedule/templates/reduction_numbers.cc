@@ -9,6 +9,7 @@
 #include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
 #include "compiler/autoschedule/templates/transfers.h"
+#include "compiler/schedule/graph/reads.h"
 #include "runtime/core/cpu_name.h"
 
 namespace kiln::autoschedule {
@@ -104,6 +105,7 @@ bool gains_by_many_rows(const Chooser& chooser, StageId id) {
 /// 4), of 512 columns 3.9 and 4.3.
 bool passes_rows_in_order(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
+  if (!has_rows_side_by_side(graph, id)) return false;
   const AxisId last = columns_of(graph[id]).back();
   const std::optional<int64_t> columns = constant_extent(graph, last);
   return columns && *columns * size_of(graph[id].types[0]) <= kShortRowBytes &&
@@ -171,6 +173,20 @@ int64_t rows_that_hide_additions(const Chooser& chooser, StageId id, int64_t lan
 }
 
 }  // namespace
+
+bool has_rows_side_by_side(const StageGraph& graph, StageId id) {
+  const Stage& stage = graph[id];
+  bool are_near = true;
+  for (const ir::Expr& body : stage.bodies) {
+    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
+      if (!is_used_in(graph, read, columns_of(stage).back())) return;
+      const std::optional<int64_t> apart = distance_along(graph, read, stage.reduce.back());
+      are_near =
+          are_near && apart && std::abs(*apart) * size_of(read.type.element) <= 2 * kRunBytes;
+    });
+  }
+  return are_near;
+}
 
 bool is_in_l3(const Chooser& chooser, StageId id) {
   const std::optional<int64_t> elements = constant_work(chooser.graph, id);

@@ -10,6 +10,10 @@ namespace kiln::autoschedule {
 /// Whether what a reduction reads is in L3 where it was read before, as weights of a step are.
 bool is_in_l3(const Chooser& chooser, StageId id);
 
+/// Whether the rows that a reduction adds up follow each other in memory, each within two pages of
+/// the one before.
+bool has_rows_side_by_side(const StageGraph& graph, StageId id);
+
 /// Along which axis of a reduction the vectors lie.
 struct ReductionVectors {
   AxisId axis = 0;
