@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "compiler/autoschedule/recognise/structure.h"
 #include "compiler/autoschedule/templates/step_writer.h"
 
 namespace kiln::autoschedule {

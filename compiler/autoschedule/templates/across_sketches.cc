@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/across_cost.h"
 #include "compiler/autoschedule/templates/across_line.h"
 #include "compiler/autoschedule/templates/parameters.h"

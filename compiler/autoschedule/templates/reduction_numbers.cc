@@ -3,6 +3,7 @@
 #include "compiler/autoschedule/templates/reduction_numbers.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "compiler/autoschedule/recognise/sides.h"
