@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "compiler/autoschedule/choose/choose_schedule.h"
+#include "compiler/language/text/text.h"
+#include "compiler/lower.h"
 #include "tests/schedule/kernels.h"
 
 namespace kiln::testing {
