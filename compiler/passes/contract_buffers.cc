@@ -57,6 +57,8 @@ const For* iteration_of(const BufferUse& use) {
 struct Contracted {
   const For* around = nullptr;  // null: where the buffer was
   BufferRef memory;
+  BufferUse store;          // of all of it
+  std::vector<Expr> first;  // of its elements, by dimensions
 };
 
 /// A use within an iteration, by dimensions: where its steps begin, which is the same in all of
@@ -116,6 +118,9 @@ class FindContracted {
       if (!one) return {};
       found.push_back(*std::move(one));
     }
+    for (const Contracted& outer : found)
+      for (const Contracted& inner : found)
+        if (&outer != &inner && is_within(outer, inner) && !are_apart(outer, inner)) return {};
     return found;
   }
 
@@ -144,8 +149,32 @@ class FindContracted {
                              std::ranges::equal(read->extents, stored->extents, std::less_equal{});
       if (!is_stored) return std::nullopt;
     }
-    return Contracted{shared == 0 ? nullptr : store.loops[shared - 1],
-                      memory_of(buffer, stored->extents)};
+    return Contracted{.around = shared == 0 ? nullptr : store.loops[shared - 1],
+                      .memory = memory_of(buffer, stored->extents),
+                      .store = store,
+                      .first = stored->first};
+  }
+
+  /// Whether iterations of the one stand within an iteration of the other, maybe between its store
+  /// and a load.
+  static bool is_within(const Contracted& outer, const Contracted& inner) {
+    return outer.around == nullptr ||
+           std::ranges::find(inner.store.loops, outer.around) != inner.store.loops.end();
+  }
+
+  /// Whether the one stores to none of the elements of the other.
+  static bool are_apart(const Contracted& outer, const Contracted& inner) {
+    analysis::Facts facts;
+    for (const For* loop : inner.store.loops)
+      facts.push_range(loop->var, index(0), reads_memory(loop->extent) ? Expr() : loop->extent);
+    for (size_t d = 0; d < outer.first.size(); ++d) {
+      const Expr& place = inner.store.indices[d];
+      const Expr end = outer.first[d] + outer.memory->shape[d];
+      if (analysis::can_prove(less(place, outer.first[d]), facts) ||
+          analysis::can_prove(less_equal(end, place), facts))
+        return true;
+    }
+    return false;
   }
 
   /// Whether the loop at a depth is the same of all uses, and an unrolled one.

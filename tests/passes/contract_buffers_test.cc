@@ -97,6 +97,34 @@ TEST(ContractBuffers, LeavesWhatOtherIterationsRead) {
       " for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v] } }");
 }
 
+/// What a loop stores between the store and a load, as a scatter does, may be what is loaded.
+TEST(ContractBuffers, LeavesWhatALoopMayStoreBetween) {
+  const auto expect_left = [](std::string_view place) {
+    SCOPED_TRACE(place);
+    expect_unchanged(contract_buffers,
+                     fmt::format("fn f(X: int64[8], W: int64[8] output) {{ allocate Z: int64[16] {{"
+                                 " for v in 0..8 vectorize {{ Z[v] = 0 }}"
+                                 " for i in 0..8 {{ Z[{}] = i }}"
+                                 " for w in 0..8 vectorize {{ W[w] = Z[w] }} }} }}",
+                                 place));
+  };
+  expect_left("X[i]");
+  expect_left("i");
+  expect_left("i + 7");
+  expect_becomes(contract_buffers, R"(fn f(X: int64[8], W: int64[8] output) {
+    allocate Z: int64[16] {
+      for v in 0..8 vectorize { Z[v] = 0 }
+      for i in 0..8 { Z[i + 8] = i  W[i] = Z[i + 8] }
+      for w in 0..8 vectorize { W[w] = W[w] + Z[w] }
+    } })",
+                 R"(fn f(X: int64[8], W: int64[8] output) {
+    allocate Z: int64[8] {
+      for v in 0..8 vectorize { Z[v] = 0 }
+      for i in 0..8 { allocate Z_1: int64[1] { Z_1[0] = i  W[i] = Z_1[0] } }
+      for w in 0..8 vectorize { W[w] = W[w] + Z[w] }
+    } })");
+}
+
 TEST(ContractBuffers, LeavesWhatIsNotAllStored) {
   const auto expect_left = [](std::string_view stores) {
     SCOPED_TRACE(stores);
