@@ -40,11 +40,6 @@ bool is_remainder(const Expr& expr) {
   return node != nullptr && node->op == Operator::FloorMod && node->type.lanes == 1;
 }
 
-bool is_quotient_of_lanes(const Expr& expr) {
-  const auto* node = as<Binary>(expr);
-  return node != nullptr && node->op == Operator::FloorDiv && node->type.lanes > 1;
-}
-
 /// An index of lanes as that of one of them; null where it is more than arithmetic.
 Expr of_lane(const Expr& place, const VarRef& lane) {
   if (place->type.lanes == 1) return place;
@@ -79,18 +74,16 @@ class FlattenStorage : public Mutator {
     const std::vector<Expr>& strides = strides_of(buffer);
     Expr sum = index(0);
     bool has_remainder = false;
-    bool has_quotient = false;  // in lanes
     for (size_t d = 0; d < indices.size(); ++d) {
       const Expr place = (*this)(indices[d]);
       has_remainder = has_remainder || is_remainder(place);
-      has_quotient = has_quotient || is_quotient_of_lanes(place);
       const bool is_scalar = sum->type.lanes == 1 && place->type.lanes == 1;
       sum = is_scalar ? sum + place * strides[d]
                       : vector_binary(Operator::Add, sum,
                                       vector_binary(Operator::Mul, place, strides[d]));
     }
     // Dimensions that a fused loop goes through are one again, and its elements side by side.
-    if (has_quotient) {
+    if (sum->type.lanes > 1 && as<Ramp>(sum) == nullptr) {
       if (Expr ramp = as_ramp(sum)) return ramp;
     }
     return has_remainder ? analysis::simplify(sum) : sum;

@@ -75,16 +75,15 @@ TEST(AddInGroups, FindsOneColumn) {
 
 /// A row of A ends within a group, and the next one begins.
 TEST(AddInGroups, FindsElementsThatAFusedLoopGoesThrough) {
-  expect_becomes(add_in_groups,
-                 R"(fn f(A: bfloat16[6, 3], B: bfloat16[9, 8, 2], C: float32[8] output) {
-      for q in 0..9 {
-        for j in 0..8 vectorize {
-          for k in 0..2 {
-            C[j] = C[j] + float32(B[q, j, k])*float32(A[floordiv(q*2 + k, 3), floormod(q*2 + k, 3)])
-          }
-        }
-      }
-    })",
+  const auto sums_of = [](std::string_view shape) {
+    return fmt::format(
+        "fn f(A: bfloat16[{}], B: bfloat16[9, 8, 2], C: float32[8] output) {{"
+        " for q in 0..9 {{ for j in 0..8 vectorize {{ for k in 0..2 {{"
+        " C[j] = C[j] + float32(B[q, j, k])*"
+        "float32(A[floordiv(q*2 + k, 3), floormod(q*2 + k, 3)]) }} }} }} }}",
+        shape);
+  };
+  expect_becomes(add_in_groups, sums_of("6, 3"),
                  R"(fn f(A: bfloat16[6, 3], B: bfloat16[9, 8, 2], C: float32[8] output) {
       for q in 0..9 {
         for j in 0..8 vectorize {
@@ -93,16 +92,7 @@ TEST(AddInGroups, FindsElementsThatAFusedLoopGoesThrough) {
       }
     })");
   // Rows that go on somewhere else.
-  expect_unchanged(add_in_groups,
-                   R"(fn f(A: bfloat16[6, 4], B: bfloat16[9, 8, 2], C: float32[8] output) {
-      for q in 0..9 {
-        for j in 0..8 vectorize {
-          for k in 0..2 {
-            C[j] = C[j] + float32(B[q, j, k])*float32(A[floordiv(q*2 + k, 3), floormod(q*2 + k, 3)])
-          }
-        }
-      }
-    })");
+  expect_unchanged(add_in_groups, sums_of("6, 4"));
 }
 
 TEST(AddInGroups, LeavesTilesOfAMatrixUnitAsTheyAre) {

@@ -165,9 +165,7 @@ void widen_rows(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
   const AxisId along =
       products > 1 ? steps.fuse(copy, {*(axes.end() - 2), axes.back()}) : axes.back();
   const int64_t extent = constant_extent(graph, innermost).value_or(kWidenedLanes);
-  const int64_t padded = (extent + products - 1) / products * products;
-  const auto [vectors, lane] = steps.split(copy, along, std::min(kWidenedLanes, padded));
-  steps.vectorize(copy, lane);
+  widen_along(steps, copy, along, (extent + products - 1) / products * products);
   if (!parallel) return;
   const auto end = axes.begin() + static_cast<std::ptrdiff_t>(tiling.row_batch.size()) + 1;
   for (auto axis = axes.begin(); axis != end; ++axis)
@@ -321,6 +319,10 @@ bool only_reorders(const StageGraph& graph, const ir::TensorRead& read,
     return std::ranges::any_of(
         axes, [&](AxisId axis) { return index == ir::Expr(graph.axes[axis].value); });
   });
+}
+
+void widen_along(StepWriter& steps, StageId copy, AxisId along, int64_t extent) {
+  steps.vectorize(copy, steps.split(copy, along, std::min(kWidenedLanes, extent)).second);
 }
 
 bool lies_along(const StageGraph& graph, const ir::TensorRead& read,

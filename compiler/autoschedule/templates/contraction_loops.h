@@ -68,6 +68,9 @@ struct Reduction {
 };
 Reduction split_groups(const Tiling& tiling, StepWriter& steps);
 
+/// Copies elements to a wider type in vectors along a loop of so many.
+void widen_along(StepWriter& steps, StageId copy, AxisId along, int64_t extent);
+
 /// Registers of a tile with the values "rows" and "lanes".
 int64_t registers_of_tile(const Tiling& tiling, const Values& values);
 
