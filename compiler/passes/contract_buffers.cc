@@ -69,7 +69,8 @@ struct Steps {
   std::vector<int64_t> extents;  // one more than the largest offset
 };
 
-/// Nothing where steps are no constant distance apart, or go down.
+/// Nothing where steps are no constant distance apart, or go down, or where data says where they
+/// begin, which may be other data at the load.
 std::optional<Steps> steps_of(const std::vector<Expr>& indices,
                               const std::vector<const For*>& loops) {
   Substitution start;
@@ -77,7 +78,7 @@ std::optional<Steps> steps_of(const std::vector<Expr>& indices,
     start[loop->var] = index(0);
   Steps steps;
   for (const Expr& each : indices) {
-    if (each->type.lanes != 1) return std::nullopt;
+    if (each->type.lanes != 1 || reads_memory(each)) return std::nullopt;
     Expr offset = index(0);
     int64_t extent = 1;
     for (const For* loop : loops) {
@@ -109,7 +110,7 @@ class FindContracted {
     if (all.uses.empty() || !all.are_all()) return {};
     std::map<const For*, std::vector<const BufferUse*>> iterations;
     for (const BufferUse& use : all.uses) {
-      if (use.is_guarded) return {};
+      if (use.is_guarded || (use.is_stored && use.store->predicate)) return {};
       iterations[iteration_of(use)].push_back(&use);
     }
     std::vector<Contracted> found;

@@ -97,6 +97,17 @@ TEST(ContractBuffers, LeavesWhatOtherIterationsRead) {
       " for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v] } }");
 }
 
+TEST(ContractBuffers, LeavesPlacesThatDataSays) {
+  expect_unchanged(contract_buffers, R"(fn f(I: int64[1] output, W: int64[160] output) {
+    allocate Z: int64[64] {
+      for i in 0..20 {
+        for v in 0..8 vectorize { Z[I[0] + v] = i }
+        I[0] = I[0] + 1
+        for w in 0..8 vectorize { W[i*8 + w] = Z[I[0] + w] }
+      }
+    } })");
+}
+
 /// What a loop stores between the store and a load, as a scatter does, may be what is loaded.
 TEST(ContractBuffers, LeavesWhatALoopMayStoreBetween) {
   const auto expect_left = [](std::string_view place) {
@@ -142,6 +153,7 @@ TEST(ContractBuffers, LeavesWhatIsNotAllStored) {
       "for v in 0..32 vectorize { Z[i*32 + v] = 0.0 }"
       " for v in 0..32 vectorize { Z[i*32 + v] = Z[i*32 + v] + X[i*32 + v] }");
   expect_left("for v in 0..32 vectorize { Z[v] = X[i*32 + v] }");
+  expect_left("for v in 0..32 vectorize { Z[i*32 + v where v < 5] = X[i*32 + v] }");
   // Loops of its own, which may be long.
   expect_left("for v in 0..32 { Z[i*32 + v] = X[i*32 + v] }");
 }
