@@ -89,7 +89,7 @@ class Device {
 };
 
 struct CpuOptions {
-  int threads = 0;        // 0: as many as the process may use
+  int threads = 0;        // 0: one on each core that the process may use
   std::string arch = {};  // what this host is called; empty: it has no name
 };
 /// Throws nothing but ResourceExhausted.

@@ -232,7 +232,7 @@ void add_flags(CLI::App& app, Config& config, std::string& config_file) {
   app.add_option("--config", config_file, "a TOML file with the same settings")
       ->check(CLI::ExistingFile);
   app.add_option("--threads", config.threads,
-                 "threads a kernel runs on; 0: as many as there are cores")
+                 "threads a kernel runs on; 0: one on each core that the process may use")
       ->check(CLI::Range(0, 4096));
   app.add_option("--token-file", config.token_file,
                  "a file with the token every call must carry, or lines of TENANT TOKEN");

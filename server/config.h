@@ -13,7 +13,7 @@ struct Config {
   std::string metrics_listen;  // HOST:PORT; empty: nowhere
   std::string cache_dir;
   std::string warm_up;  // a file that lists what is compiled before it is ready; empty: nothing
-  int threads = 0;      // of the cpu worker; 0: as many as the process may use
+  int threads = 0;      // of the cpu worker; 0: one on each core
   std::string token_file;
   std::string tls_cert;
   std::string tls_key;

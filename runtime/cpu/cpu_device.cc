@@ -81,7 +81,7 @@ class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
       : arch_(options.arch),
-        pool_(options.threads > 0 ? options.threads : available_cpus()),
+        pool_(options.threads > 0 ? options.threads : available_cores()),
         loader_(make_object_loader()) {}
 
   std::string name() const override { return "cpu:0"; }

@@ -11,17 +11,38 @@
 #include <unistd.h>
 
 #include "runtime/cpu/cgroup.h"
+#include "runtime/cpu/cpu_topology.h"
 
 namespace kiln {
+
+namespace {
+
+int within_quota(int cpus) {
+  const double quota = std::ceil(read_cgroup_limits().cpus);
+  return std::max(quota < cpus ? static_cast<int>(quota) : cpus, 1);
+}
+
+}  // namespace
 
 int available_cpus() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   int cpus = static_cast<int>(std::thread::hardware_concurrency());
   if (sched_getaffinity(0, sizeof mask, &mask) == 0) cpus = CPU_COUNT(&mask);
-  const double quota = std::ceil(read_cgroup_limits().cpus);
-  if (quota < cpus) cpus = static_cast<int>(quota);
-  return std::max(cpus, 1);
+  return within_quota(cpus);
+}
+
+int available_cores() { return within_quota(host_topology().cores); }
+
+std::vector<int> usable_cpus() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<size_t>(cpu), &mask)) cpus.push_back(cpu);
+  }
+  return cpus;
 }
 
 int64_t available_memory() {

@@ -127,7 +127,7 @@ HostSpeed measure_host(int threads) {
 }
 
 const HostSpeed& host_speed() {
-  static const HostSpeed speed = measure_host(available_cpus());
+  static const HostSpeed speed = measure_host(available_cores());
   return speed;
 }
 

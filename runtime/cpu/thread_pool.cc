@@ -74,14 +74,16 @@ std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
 /// One parallel loop in progress; lives on its caller's stack.
 ///
 /// Each thread begins with a span of its own, so that it finds what it left in its cache when the
-/// loop, or another one over the same data, runs again; what others have not begun it takes then.
+/// loop, or another one over the same data, runs again, and large tensors in memory of its own node
+/// (see ArenaPool::use); what others have not begun it takes then.
 class ThreadPool::Loop {
  public:
   Loop(const Part& body, int64_t iterations, int threads)
       : part(body),
         count(iterations),
         part_size(std::max<int64_t>(1, iterations / parts_of(threads))),
-        spans_(std::clamp<int>(threads, 1, kMostSpans)) {
+        spans_(std::clamp<int>(threads, 1, kMostSpans)),
+        threads_(std::max(threads, 1)) {
     // Spans are whole parts.
     const int64_t parts = (count + part_size - 1) / part_size;
     for (int i = 0; i < spans_; ++i) {
@@ -140,7 +142,7 @@ class ThreadPool::Loop {
     const int64_t taken = part_size * at_once;
     int64_t done = 0;
     for (int i = 0; i < spans_; ++i) {
-      const int span = (thread + i) % spans_;
+      const int span = (first_span_of(thread) + i) % spans_;
       while (true) {
         // Of parts behind one that failed nobody will see anything.
         const int64_t end = std::min(begin_[span + 1], stop_at_.load(std::memory_order_relaxed));
@@ -166,11 +168,18 @@ class ThreadPool::Loop {
 
  private:
   static constexpr int kMostSpans = 16;  // each is looked at by whoever runs out of work
-  struct alignas(64) Counter {           // a line of its own: no false sharing
+
+  /// Where there are more threads than spans, those of one node have spans that follow each other.
+  int first_span_of(int thread) const {
+    return static_cast<int>(int64_t{thread} * spans_ / threads_);
+  }
+
+  struct alignas(64) Counter {  // a line of its own: no false sharing
     std::atomic<int64_t> value{0};
   };
 
   const int spans_;
+  const int threads_;
   std::array<Counter, kMostSpans> next_;
   std::array<int64_t, kMostSpans + 1> begin_{};
   std::atomic<int64_t> stop_at_{
@@ -181,8 +190,9 @@ class ThreadPool::Loop {
   std::exception_ptr failure_exception_;
 };
 
-ThreadPool::ThreadPool(int threads, int cpus)
+ThreadPool::ThreadPool(int threads, int cpus, std::vector<std::vector<int>> nodes)
     : threads_(std::max(threads, 1)),
+      nodes_(std::move(nodes)),
       looks_at_cpus_(cpus == 0),
       cpus_(looks_at_cpus_ ? available_cpus() : cpus),
       cpus_looked_at_(Clock::now()),
@@ -365,7 +375,14 @@ bool ThreadPool::help_one_loop(int thread) {
   return true;
 }
 
+// A worker that the system moves to another node would read all of its span from afar.
+void ThreadPool::stay_on_node(int thread) const {
+  if (nodes_.size() < 2) return;
+  stay_on(nodes_[static_cast<size_t>(thread) * nodes_.size() / static_cast<size_t>(threads_)]);
+}
+
 void ThreadPool::work(int thread) {
+  stay_on_node(thread);
   while (!stopping_) {
     const uint64_t seen = published_.load();
     if (open_loops_.load() > 0 && help_one_loop(thread)) continue;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/cpu/cpu_topology.h"
 #include "runtime/cpu/loop_times.h"
 
 namespace kiln {
@@ -30,8 +31,10 @@ class ThreadPool {
   using Part = std::function<int32_t(int64_t begin, int64_t end, int thread)>;
 
   /// `threads` counts the caller; at least 1. `cpus` is for tests: so many, whatever is at hand.
+  /// Workers stay on the CPUs of `nodes`, the first ones on those of the first.
   /// Throws ResourceExhausted THREADS.
-  explicit ThreadPool(int threads, int cpus = 0);
+  explicit ThreadPool(int threads, int cpus = 0,
+                      std::vector<std::vector<int>> nodes = host_topology().nodes);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -52,6 +55,7 @@ class ThreadPool {
   using Clock = std::chrono::steady_clock;
 
   void stop();
+  void stay_on_node(int thread) const;
   void work(int thread);
   bool help_one_loop(int thread);
   Loop* loop_to_join();
@@ -70,6 +74,7 @@ class ThreadPool {
   void withdraw(Loop& loop);
 
   const int threads_;
+  const std::vector<std::vector<int>> nodes_;
   std::vector<std::thread> workers_;
   const bool looks_at_cpus_;
   std::atomic<int> cpus_;

@@ -12,6 +12,7 @@
 
 #include "runtime/core/called.h"
 #include "runtime/core/gpu_name.h"
+#include "runtime/cpu/cpu_topology.h"
 #include "server/engine/given_sizes.h"
 
 namespace kiln::server {
@@ -40,6 +41,7 @@ JobTable::Options job_options(const EngineOptions& options, const SharedQuotas& 
 ArenaPool::Options arena_options(const EngineOptions& options) {
   ArenaPool::Options arenas = options.arenas;
   arenas.limit_bytes = options.tensor_bytes;
+  arenas.nodes = host_topology().nodes;
   arenas.warm_bytes = std::min(arenas.warm_bytes, options.tensor_bytes);
   return arenas;
 }

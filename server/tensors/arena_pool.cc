@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/core/error.h"
+#include "runtime/cpu/cpu_topology.h"
 
 namespace kiln::server {
 
@@ -56,12 +57,20 @@ std::shared_ptr<Slice> ArenaPool::allocate(int64_t bytes) {
 void ArenaPool::use(const Slice& slice, int64_t offset, int64_t bytes) {
   if (slice.bytes() < kHugePage || bytes == 0) return;
   const Mapping& mapping = slice.arena()->mapping;
+  const auto pages_until = [&](int64_t byte) {
+    return std::min((byte + kHugePage - 1) / kHugePage, mapping.bytes() / kHugePage);
+  };
   const int64_t begin = slice.offset() + offset;
   const int64_t first = begin / kHugePage;
-  const int64_t end =
-      std::min((begin + bytes + kHugePage - 1) / kHugePage, mapping.bytes() / kHugePage);
-  if (first < end && is_first_use(slice.arena()->number, first, end)) {
-    mapping.use_huge_pages(first, end - first);
+  const int64_t end = pages_until(begin + bytes);
+  if (first >= end || !is_first_use(slice.arena()->number, first, end)) return;
+  const auto nodes = static_cast<int>(options_.nodes.size());
+  if (nodes < 2) return mapping.use_huge_pages(first, end - first);
+  const int64_t origin = slice.offset() / kHugePage;
+  const int64_t pages = pages_until(slice.offset() + slice.bytes()) - origin;
+  for (const NodePages& part : pages_by_node(first - origin, end - origin, pages, nodes)) {
+    const OnCpus here(options_.nodes[static_cast<size_t>(part.node)]);
+    mapping.use_huge_pages(origin + part.first, part.count);
   }
 }
 

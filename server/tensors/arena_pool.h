@@ -74,6 +74,9 @@ class ArenaPool : public std::enable_shared_from_this<ArenaPool> {
     int64_t limit_bytes = int64_t{4} << 30;   // of all slices
     int64_t arena_bytes = int64_t{16} << 20;  // larger slices get an arena of their own
     int64_t warm_bytes = int64_t{512} << 20;  // unused arenas that are kept
+    // CPUs by the memory that is near to them. With several, the pages of a large slice are of all
+    // of these nodes in turn, as the threads that compute begin with it.
+    std::vector<std::vector<int>> nodes;
   };
   explicit ArenaPool(const Options& options) : options_(options) {}
 

@@ -13,6 +13,7 @@
 #include "compiler/target.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/gpu_name.h"
+#include "runtime/cpu/cpu_topology.h"
 #include "runtime/cpu/cpus.h"
 #include "runtime/cuda/device_properties.h"
 #include "server/errors.h"
@@ -155,8 +156,21 @@ std::string build_id_with(const v1::Component& tiles) {
   return tiles.ok() ? compiler_build_id() + "-tiles" : compiler_build_id();
 }
 
-/// What kernels run on where so many threads were asked for; 0: as many as the process may use.
-int threads_of(int asked) { return asked > 0 ? asked : available_cpus(); }
+/// What kernels run on where so many threads were asked for; 0: one on each core.
+int threads_of(int asked) { return asked > 0 ? asked : available_cores(); }
+
+/// "2 threads on 2 cores, 1 socket"
+std::string text_of_threads(int threads) {
+  const auto counted = [](size_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  const CpuTopology& host = host_topology();
+  std::string text = fmt::format("{} on {}, {}", counted(static_cast<size_t>(threads), "thread"),
+                                 counted(static_cast<size_t>(host.cores), "core"),
+                                 counted(static_cast<size_t>(host.sockets), "socket"));
+  if (host.nodes.size() > 1) text += ", " + counted(host.nodes.size(), "memory node");
+  return text;
+}
 
 }  // namespace
 
@@ -193,7 +207,7 @@ DeviceWorker cpu_worker(int threads) {
   worker.describe = [used](v1::Device& device) {
     device.set_memory_bytes(available_memory());
     device.set_description(
-        fmt::format("{} threads; {}", used,
+        fmt::format("{}; {}", text_of_threads(used),
                     autoschedule::text_of(autoschedule::machine_of(with_cores(host_cpu(), used)))));
   };
   worker.components = [used](const std::optional<Error>&) {

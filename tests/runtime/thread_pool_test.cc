@@ -1,6 +1,7 @@
 #include "runtime/cpu/thread_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -337,6 +338,58 @@ TEST(ThreadPool, GoesOnWhenCpusAreTakenAwayAndGivenBack) {
       ASSERT_EQ(sum, 999 * 1000 / 2);
     }
   }
+}
+
+TEST(ThreadPool, HasWorkersOnTheNodesOfTheirSpans) {
+  const std::vector<int> cpus = usable_cpus();
+  if (cpus.size() < 2) GTEST_SKIP() << "one CPU";
+  // Workers 1 of the four threads are of the first node, 2 and 3 of the second.
+  const std::vector<std::vector<int>> nodes{{cpus[0]}, {cpus[1]}};
+  ThreadPool pool(4, 4, nodes);
+  std::array<std::atomic<int>, 4> ran{};
+  std::atomic<int> elsewhere = 0;
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    pool.run(400, [&](int64_t, int64_t, int thread) {
+      if (thread > 0 && current_cpu() != (thread == 1 ? cpus[0] : cpus[1])) ++elsewhere;
+      ++ran[static_cast<size_t>(thread)];
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      return 0;
+    });
+    if (attempt >= 5 && ran[1] > 0 && ran[2] > 0 && ran[3] > 0) break;
+  }
+  EXPECT_EQ(elsewhere, 0);
+  EXPECT_GT(ran[1], 0);
+  EXPECT_GT(ran[2], 0);
+  EXPECT_GT(ran[3], 0);
+  // Who calls goes where it likes.
+  EXPECT_EQ(usable_cpus(), cpus);
+}
+
+TEST(ThreadPool, BeginsWithTheIterationsOfItsNodeWhereThereAreMoreThreadsThanSpans) {
+  // 32 threads share 16 spans of 8 iterations, and two of them begin with each.
+  ThreadPool pool(32, 32);
+  std::atomic<int> begun = 0;
+  std::array<std::atomic<int64_t>, 32> first{};
+  std::ranges::for_each(first, [](auto& at) { at = -1; });
+  pool.run(128, [&](int64_t begin, int64_t, int thread) {
+    int64_t none = -1;
+    if (first[static_cast<size_t>(thread)].compare_exchange_strong(none, begin)) ++begun;
+    // Until all are there, or those that are had their time: nobody goes on to another span.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (begun < 32 && std::chrono::steady_clock::now() < until)
+      std::this_thread::yield();
+    return 0;
+  });
+  int seen = 0;
+  for (int thread = 0; thread < 32; ++thread) {
+    const int64_t begin = first[static_cast<size_t>(thread)];
+    if (begin < 0) continue;
+    ++seen;
+    EXPECT_EQ(begin / 8, thread / 2) << thread;
+  }
+  EXPECT_GT(seen, 1);
 }
 
 }  // namespace

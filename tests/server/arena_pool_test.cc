@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/cpu/cpus.h"
 #include "tests/support/expect_error.h"
 
 namespace kiln::server {
@@ -66,6 +67,25 @@ TEST(ArenaPool, KeepsWhatOthersHoldWhenALargeSliceTakesHugePages) {
   std::memset(behind->data(), 9, 1000);
   EXPECT_EQ(before->data()[999], 7);
   EXPECT_EQ(large->data()[large->bytes() - 1], 8);
+}
+
+TEST(ArenaPool, HasLargeSlicesOnAllNodesAndLeavesTheThreadWhereItWas) {
+  const std::vector<int> cpus = usable_cpus();
+  ArenaPool::Options options;
+  options.nodes = {{cpus.front()}, {cpus.back()}, {cpus.front()}};
+  const auto pool = std::make_shared<ArenaPool>(options);
+  // Pages of the arena before it, whole and in the parts of an upload.
+  const auto before = pool->allocate(kHugePage + 5000);
+  const auto whole = pool->allocate(5 * kHugePage + 1);
+  const auto parts = pool->reserve(4 * kHugePage);
+  for (int64_t at = 0; at < parts->bytes(); at += kHugePage / 2)
+    pool->use(*parts, at, kHugePage / 2);
+  EXPECT_EQ(usable_cpus(), cpus);
+  for (const auto& slice : {before, whole, parts}) {
+    for (int64_t at = 0; at < slice->bytes(); at += 4096)
+      EXPECT_EQ(slice->data()[at], 0);
+    std::memset(slice->data(), 3, static_cast<size_t>(slice->bytes()));
+  }
 }
 
 TEST(ArenaPool, TakesHugePagesAgainWhereSmallSlicesWere) {
