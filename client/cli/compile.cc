@@ -135,7 +135,7 @@ void add_compile(CLI::App& app, Program& program) {
   const auto state = std::make_shared<CompileCommand>();
   state->kernel.add_to(command);
   command.add_option("--target", state->target, "llvm (or cpu), or cuda")->capture_default_str();
-  command.add_option("--arch", state->arch,
+  command.add_option("--arch,--cpu", state->arch,
                      "sm_90, or a CPU's name; without it that of the device");
   command.add_flag("--report", state->report, "print guards, proofs, launches and kernels");
   command

@@ -123,7 +123,7 @@ void ExplainSchedule::add_to(CLI::App& command) {
   command.add_option("--size", call.sizes, "a size: NAME=NUMBER; without it one is taken")
       ->allow_extra_args(false);
   command.add_option("--target", device, "cpu (or llvm), or cuda")->capture_default_str();
-  command.add_option("--arch", arch, "a CPU's name or sm_90, which need not be here: znver5");
+  command.add_option("--arch,--cpu", arch, "a CPU's name or sm_90, which need not be here: znver5");
   command.add_option("--threads", threads, "cores that the kernel is to have: those of the host")
       ->check(CLI::Range(1, 1024));
   command.add_option("--top", top, "how many to show")

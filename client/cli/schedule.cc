@@ -91,7 +91,7 @@ void add_show(CLI::App& app, Program& program) {
   const auto state = std::make_shared<ShowCommand>();
   state->kernel.add_to(command);
   command.add_option("--target", state->target, "cpu (or llvm), or cuda")->capture_default_str();
-  command.add_option("--arch", state->arch,
+  command.add_option("--arch,--cpu", state->arch,
                      "with --auto: sm_90, or a CPU's name; without it that of the device");
   command.add_flag("--auto", state->automatic,
                    "the schedule that will run, with untouched stages scheduled");

@@ -35,8 +35,9 @@ TEST(Machine, IsALineForPeople) {
   EXPECT_EQ(text_of(machine_of("znver3")),
             "Zen 3: 16 vectors of 32 bytes, 2 multiply-adds a cycle of 4 cycles each, 4 "
             "operations and 2 loads a cycle, L1 32 KiB of 8 ways, L2 512 KiB of 8 ways, "
-            "32 and 23 bytes a cycle from L2 and L3 (LLVM's X86ScheduleZnver3; "
-            "caches: meterpreter.org on Zen 4)");
+            "32 and 23 bytes a cycle from L2 and L3, 6 from memory and 8 for all cores, 64 pages "
+            "in the TLB, 12000 cycles until others are awake (LLVM's X86ScheduleZnver3; caches: "
+            "meterpreter.org on Zen 4)");
 }
 
 }  // namespace

@@ -210,11 +210,13 @@ std::string text_of(const Machine& machine) {
   return fmt::format(
       "{}: {} vectors of {} bytes, {:g} multiply-add{} a cycle of {:g} cycles each, {:g} "
       "operations and {:g} loads a cycle, L1 {} KiB of {} ways, L2 {} KiB of {} ways, {:g} and "
-      "{:g} bytes a cycle from L2 and L3{}{} ({})",
+      "{:g} bytes a cycle from L2 and L3, {:g} from memory and {:g} for all cores, {} pages in the "
+      "TLB, {:g} cycles until others are awake{}{} ({})",
       machine.name, vectors.registers, vectors.bytes, machine.multiply_adds,
       machine.multiply_adds == 1 ? "" : "s", machine.latency, machine.operations, machine.loads,
       machine.l1_bytes / kKiB, machine.l1_ways, machine.l2_bytes / kKiB, machine.l2_ways,
-      machine.from_l2, machine.from_l3, sums,
+      machine.from_l2, machine.from_l3, machine.from_memory, machine.from_memory_of_all,
+      machine.tlb_pages, machine.wake_cycles, sums,
       machine.cores > kFewCores ? fmt::format(", {} cores", machine.cores) : "", machine.source);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <kiln/client.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/client/cli/command.h"
 #include "tests/client/cpp/fake_service.h"
@@ -188,6 +189,21 @@ TEST_F(Commands, DevicesAreATable) {
   prints({"devices"},
          "DEVICE  TARGET  ARCH    STATE  MEMORY   DESCRIPTION\n"
          "cpu:0   llvm    znver5  ready  8.0 GiB  2 cores\n");
+}
+
+TEST_F(Commands, DescribeHasTheServiceItself) {
+  const Finished finished = place_.kiln({"describe"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.out.substr(0, finished.out.find("COUNTER")),
+            "kilnd 0.1.0, process " + std::to_string(getpid()) +
+                "\n\n"
+                "DEVICE  TARGET  ARCH    STATE  MEMORY   DESCRIPTION\n"
+                "cpu:0   llvm    znver5  ready  8.0 GiB  2 cores\n\n");
+  const nlohmann::json all = nlohmann::json::parse(place_.kiln({"describe", "--json"}).out);
+  EXPECT_EQ(all["version"], "0.1.0");
+  EXPECT_EQ(all["devices"][0]["memory_bytes"], int64_t{8} << 30);
+  EXPECT_EQ(all["components"][0]["name"], "cpu");
+  EXPECT_TRUE(all["counters"].is_object());
 }
 
 TEST_F(Commands, DoctorListsTheServicesParts) {
