@@ -34,9 +34,15 @@ int main(int argc, char** argv) {
   const auto config = kiln::server::read_config(argc, argv, exit_code);
   if (!config) return exit_code;
   const std::filesystem::path folder = workers_folder();
-  if (config->isolation == "none") {
-    return become_one_process(folder / "kiln-worker", argc, argv);
+  const std::filesystem::path worker = folder / "kiln-worker";
+  if (::access(worker.c_str(), X_OK) != 0) {
+    // Of a program that was copied alone: no attempt would end otherwise.
+    std::fprintf(stderr,
+                 "kilnd: cannot run its worker %s: %s; install kilnd with what belongs beside it\n",
+                 worker.c_str(), std::strerror(errno));
+    return 1;
   }
+  if (config->isolation == "none") return become_one_process(worker, argc, argv);
   return kiln::server::run_daemon(*config,
                                   std::make_unique<kiln::server::ProcessLauncher>(folder.string()));
 }

@@ -1,6 +1,10 @@
 """The service in one process (--isolation=none) does what it does in several, but for what ends or kills workers."""
 
+import shutil
+import subprocess
+
 import pytest
+from conftest import find_daemon
 from test_calls import (  # noqa: F401
     test_a_call_is_part_of_the_trace_of_its_process,
     test_a_cancelled_call_ends_on_the_daemon,
@@ -37,3 +41,13 @@ def test_there_are_no_workers(daemon):
     assert daemon.children("kiln-worker") == daemon.children("kiln-compiler") == []
     parts = {part["name"]: part["message"] for part in daemon.connection.describe()["components"]}
     assert parts["sandbox of cpu:0"] == "none: with --isolation=none kernels run in the daemon's own process"
+
+
+def test_a_daemon_that_was_copied_alone_says_so_at_once(tmp_path):
+    """Without its worker it would try to start one again and again."""
+    program = shutil.copy(find_daemon(), tmp_path / "kilnd")
+    for flags in ([], ["--isolation", "none"]):
+        ended = subprocess.run([program, "--listen", f"unix:{tmp_path}/s", *flags], capture_output=True, text=True, timeout=10)
+        assert ended.returncode == 1
+        assert ended.stderr == (f"kilnd: cannot run its worker {tmp_path.parent}/libexec/kiln-worker: "
+                                "No such file or directory; install kilnd with what belongs beside it\n")
