@@ -44,6 +44,24 @@ const Case kCases[] = {
      "kernel k(A: float32[35, 144], B: float32[144, 100]) -> (C: float32[35, 100]) {"
      " C[i, j] = sum[k < 144](A[i, k] * B[k, j]) }",
      {}},
+    {"means_of_images",
+     "kernel k(X: float32[3, 37, 7, 7]) -> (Y: float32[3, 37]) {"
+     " Y[n, c] = sum[h < 7, w < 7](X[n, c, h, w]) / 49.0 }",
+     {}},
+    {"sums_of_products_of_images",
+     "kernel k(X: float32[3, 37, 7, 7], Z: float32[3, 37, 7, 7]) -> (Y: float32[37]) {"
+     " Y[c] = sum[n < 3, h < 7, w < 7](X[n, c, h, w] * Z[n, c, h, w]) }",
+     {}},
+    {"sum_of_images",
+     "kernel k(X: float32[11, 64, 14, 14]) -> (Y: float32[]) {"
+     " Y[] = sum[n < 11, c < 64, h < 14, w < 14](X[n, c, h, w]) }",
+     {}},
+    {"normalised_images",
+     "kernel k(X: float32[3, 37, 7, 7], B: float32[37]) -> (Y: float32[3, 37, 7, 7]) {"
+     " M: float32[3, 37]\n M[n, c] = max[h < 7, w < 7](X[n, c, h, w])"
+     " S: float32[3, 37]\n S[n, c] = sum[h < 7, w < 7](X[n, c, h, w] - M[n, c])"
+     " Y[n, c, h, w] = (X[n, c, h, w] - M[n, c]) / (S[n, c] - 1.0) + B[c] }",
+     {}},
     {"matmul_of_halves",
      "kernel k(A: bfloat16[70, 128], B: bfloat16[128, 96]) -> (C: float32[70, 96]) {"
      " C[i, j] = sum[k < 128](float32(A[i, k]) * float32(B[k, j])) }",

@@ -33,12 +33,10 @@ TEST(ChooseSchedule, KeepsSmallKernelsOnOneCore) {
                                 [&](auto v) { return A(v[0], v[1]) + te.real(1); });
   te.arguments({A, B});
   EXPECT_EQ(te.automatic(), R"(fn k(A: float32[20, 30], B: float32[20, 30]) {
-  for i in 0..20 {
-    for j.outer in 0..2 {
-      for j.inner in 0..16 vectorize {
-        if likely(j.outer*16 + j.inner < 30) {
-          B[i, j.outer*16 + j.inner] = A[i, j.outer*16 + j.inner] + 1.0
-        }
+  for i.j.fused.outer in 0..19 {
+    for i.j.fused.inner in 0..32 vectorize {
+      if likely(i.j.fused.outer*32 + i.j.fused.inner < 600) {
+        B[floordiv(i.j.fused.outer*32 + i.j.fused.inner, 30), floormod(i.j.fused.outer*32 + i.j.fused.inner, 30)] = A[floordiv(i.j.fused.outer*32 + i.j.fused.inner, 30), floormod(i.j.fused.outer*32 + i.j.fused.inner, 30)] + 1.0
       }
     }
   }

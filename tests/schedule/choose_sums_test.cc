@@ -35,23 +35,21 @@ TEST(ChooseSums, CoresShareASumOfAll) {
                       {}, "znver4"),
             R"(fn k(X: float32[4096, 512], S: float32[]) {
   allocate S.rf: float32[32] scope(global)
-  for i.outer.outer in 0..16 parallel {
-    for i.outer.inner in 0..2 unroll {
-      S.rf[i.outer.outer*2 + i.outer.inner] = 0.0
+  for i.j.fused.outer.outer in 0..16 parallel {
+    for i.j.fused.outer.inner in 0..2 unroll {
+      S.rf[i.j.fused.outer.outer*2 + i.j.fused.outer.inner] = 0.0
     }
-    for i.inner in 0..128 {
-      for j.outer in 0..8 {
-        for i.outer.inner_1 in 0..2 unroll {
-          for j.inner in 0..64 vectorize {
-            S.rf[i.outer.outer*2 + i.outer.inner_1] = S.rf[i.outer.outer*2 + i.outer.inner_1] + X[i.outer.outer*256 + i.outer.inner_1*128 + i.inner, j.outer*64 + j.inner]
-          }
+    for i.j.fused.inner.outer in 0..1024 {
+      for i.j.fused.outer.inner_1 in 0..2 unroll {
+        for i.j.fused.inner.inner in 0..64 vectorize {
+          S.rf[i.j.fused.outer.outer*2 + i.j.fused.outer.inner_1] = S.rf[i.j.fused.outer.outer*2 + i.j.fused.outer.inner_1] + X[i.j.fused.outer.outer*256 + i.j.fused.outer.inner_1*128 + floordiv(i.j.fused.inner.outer*64 + i.j.fused.inner.inner, 512), floormod(i.j.fused.inner.outer*64 + i.j.fused.inner.inner, 512)]
         }
       }
     }
   }
   S[] = 0.0
-  for i.outer.v.inner in 0..32 vectorize {
-    S[] = S[] + S.rf[i.outer.v.inner]
+  for i.j.fused.outer.v.inner in 0..32 vectorize {
+    S[] = S[] + S.rf[i.j.fused.outer.v.inner]
   }
 }
 )");

@@ -9,6 +9,7 @@
 #include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/templates/image_sketches.h"
+#include "compiler/autoschedule/templates/merged_reductions.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
 #include "compiler/autoschedule/templates/split_sums.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
@@ -50,6 +51,7 @@ OpenSchedule start_for_cores(const language::Kernel& kernel, const language::Sch
   schedule = with_reduction_stages(kernel, std::move(schedule), gains);
   schedule = with_product_chains(kernel, std::move(schedule), target, options);
   OpenSchedule open = with_transposed_products(kernel, std::move(schedule), target, options);
+  open = with_merged_reductions(kernel, std::move(open));
   open = with_split_sums(kernel, std::move(open), target, options, split_for_cores);
   return fuse_stages(kernel, std::move(open), options, machine);
 }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "compiler/analysis/prove.h"
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 
@@ -73,31 +74,38 @@ bool may_reassociate(const Chooser& chooser, StageId stage) {
 
 std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
                                      int64_t bytes) {
+  return vector_factor(graph, stage, std::vector<AxisId>{axis}, bytes);
+}
+
+std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage,
+                                     const std::vector<AxisId>& line, int64_t bytes) {
   int64_t widest = 1;
   for (const DType type : graph[stage].types) {
     widest = std::max<int64_t>(widest, size_of(type));
   }
   int64_t factor = bytes / widest;
-  const std::optional<int64_t> extent = constant_extent(graph, axis);
+  const std::optional<int64_t> extent = constant_extent_of(graph, line);
   while (factor >= 4 && extent && factor > *extent)
     factor /= 2;
   if (factor < 4) return std::nullopt;
   return factor;
 }
 
-std::optional<int64_t> line_factor(const StageGraph& graph, StageId id, AxisId line) {
+std::optional<int64_t> line_factor(const StageGraph& graph, StageId id,
+                                   const std::vector<AxisId>& line) {
   const std::optional<int64_t> two = vector_factor(graph, id, line, kVectorBytes);
   const std::optional<int64_t> one = vector_factor(graph, id, line, kVectorBytes / 2);
-  const std::optional<int64_t> extent = constant_extent(graph, line);
+  const std::optional<int64_t> extent = constant_extent_of(graph, line);
   const bool is_short = extent && two && *extent < kFewVectors * *two;
   return is_short && *extent % *two > *one ? one : two;
 }
 
-std::optional<int64_t> element_factor(const Chooser& chooser, StageId id, AxisId line) {
+std::optional<int64_t> element_factor(const Chooser& chooser, StageId id,
+                                      const std::vector<AxisId>& line) {
   const std::optional<int64_t> lanes = line_factor(chooser.graph, id, line);
   const int64_t more = register_lanes(chooser, id) * chooser.machine.chained_vectors;
   if (!lanes || more <= *lanes || !has_functions(chooser.graph, id)) return lanes;
-  const std::optional<int64_t> extent = constant_extent(chooser.graph, line);
+  const std::optional<int64_t> extent = constant_extent_of(chooser.graph, line);
   const bool fits = !extent || *extent >= kFewVectors * more || *extent % more == 0;
   return fits ? more : *lanes;
 }

@@ -34,14 +34,19 @@ bool may_reassociate(const Chooser& chooser, StageId stage);
 /// an extent known to be smaller. Nothing when that is not worth a vector.
 std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage, AxisId axis,
                                      int64_t bytes);
+/// The same along axes that are one loop.
+std::optional<int64_t> vector_factor(const StageGraph& graph, StageId stage,
+                                     const std::vector<AxisId>& line, int64_t bytes);
 
 /// Lanes of two registers, or of one for a short line of which two would leave more than one: what
 /// is left goes in several pieces, and masks are made for each.
-std::optional<int64_t> line_factor(const StageGraph& graph, StageId stage, AxisId line);
+std::optional<int64_t> line_factor(const StageGraph& graph, StageId stage,
+                                   const std::vector<AxisId>& line);
 
 /// Lanes of a stage that reduces nothing, element by element along a line: those of line_factor, or
 /// more where its functions are chains that need them and the line is long or a multiple.
-std::optional<int64_t> element_factor(const Chooser& chooser, StageId stage, AxisId line);
+std::optional<int64_t> element_factor(const Chooser& chooser, StageId stage,
+                                      const std::vector<AxisId>& line);
 
 // What stands for an extent that only a call brings, where ways are compared: so long that the
 // start and the end of a loop are little, which is all that depends on it.

@@ -135,7 +135,7 @@ void pad_at(const StageGraph& graph, const Convolution& convolution, StageId rea
   const StageId source = convolution.image.source.stage;
   steps.compute_at(source, reader, loop);
   const AxisId last = graph[source].data.back();
-  const auto lanes = line_factor(graph, source, last);
+  const auto lanes = line_factor(graph, source, {last});
   if (lanes) steps.vectorize(source, steps.split(source, last, *lanes).second);
 }
 

@@ -15,9 +15,10 @@ constexpr int64_t kManyIterations = kManyTasks * kFewCores;
 
 }  // namespace
 
-Parameter lanes_parameter(const StageGraph& graph, AxisId axis, int64_t preferred) {
+Parameter lanes_parameter(const StageGraph& graph, const std::vector<AxisId>& line,
+                          int64_t preferred) {
   constexpr int64_t kFewest = 4;
-  const int64_t extent = constant_extent(graph, axis).value_or(preferred * 4);
+  const int64_t extent = constant_extent_of(graph, line).value_or(preferred * 4);
   Parameter lanes{.name = "lanes", .values = {}, .preferred = preferred};
   // Those of all columns may be an odd number.
   for (const int64_t value : {preferred / 2, preferred, preferred * 2, preferred * 4}) {

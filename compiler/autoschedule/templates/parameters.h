@@ -10,7 +10,8 @@
 namespace kiln::autoschedule {
 
 /// "lanes": half of `preferred` to four times it, as far as the axis is so long.
-Parameter lanes_parameter(const StageGraph& graph, AxisId axis, int64_t preferred);
+Parameter lanes_parameter(const StageGraph& graph, const std::vector<AxisId>& line,
+                          int64_t preferred);
 /// `values` as far as a known extent of the axis is so large, and `preferred`.
 Parameter tile_parameter(const StageGraph& graph, std::string name, AxisId axis,
                          std::vector<int64_t> values, int64_t preferred);

@@ -62,7 +62,7 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   // As many partial results as lanes: more or fewer would change the order.
   if (vectors && vectors->along_data) {
     sketch.name = "vectors along data";
-    sketch.parameters.push_back(lanes_parameter(graph, vectors->axis, vectors->lanes));
+    sketch.parameters.push_back(lanes_parameter(graph, {vectors->axis}, vectors->lanes));
     if (const int64_t columns = vectors->columns; columns > 0) {
       sketch.parameters.push_back({"columns", {0, columns / 2, columns, columns * 2}, columns});
       sketch.parameters.push_back(rows_down_parameter(chooser, id));

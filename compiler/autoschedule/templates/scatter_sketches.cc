@@ -23,7 +23,7 @@ std::vector<Sketch> scatter_sketches(const Chooser& chooser, StageId id) {
   const std::optional<int64_t> factor = vector_factor(graph, id, last, kVectorBytes);
   if (!factor || !schedule::tells_elements_apart(graph, id, last)) return {};
   return {{.name = "columns",
-           .parameters = {lanes_parameter(graph, last, *factor), parallel},
+           .parameters = {lanes_parameter(graph, {last}, *factor), parallel},
            .write = [id, data = stage.data](StepWriter& steps, const Values& values) {
              if (values.get("parallel", 0) == 0) return;
              const auto [tiles, lanes] = steps.split(id, data.back(), values.get("lanes", 1));

@@ -8,8 +8,10 @@
 
 namespace kiln::autoschedule {
 
-std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
-  if (!chooser.graph[id].is_reduction()) return element_sketches(chooser, id, may_be_parallel);
+std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool may_be_parallel,
+                                     size_t dimensions) {
+  if (!chooser.graph[id].is_reduction())
+    return element_sketches(chooser, id, may_be_parallel, dimensions);
   const std::optional<Contraction> found = find_contraction(chooser.graph, id);
   // One row shares nothing with others: its columns are sums down columns.
   if (found && constant_extent(chooser.graph, found->row) != 1) {
@@ -27,7 +29,8 @@ std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool ma
 
 void schedule_row(const Chooser& chooser, StepWriter& steps, StageId id, size_t dimensions) {
   if (!has_rows(chooser.graph, id, dimensions)) return;
-  const std::vector<Sketch> sketches = compute_sketches(chooser, id, /*may_be_parallel=*/false);
+  const std::vector<Sketch> sketches =
+      compute_sketches(chooser, id, /*may_be_parallel=*/false, dimensions);
   if (!sketches.empty()) sketches[0].write_preferred(steps);
 }
 

@@ -15,15 +15,19 @@ namespace kiln::autoschedule {
 std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId stage,
                                          const Contraction& contraction, bool may_be_parallel);
 
-/// Elements: vectors along the last axis that can have them, tiles where lines lie across.
-std::vector<Sketch> element_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel);
+/// Elements: vectors along the last axis that can have them, tiles where lines lie across. The
+/// loops over the first `dimensions` axes stay, for others that stand in them.
+std::vector<Sketch> element_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel,
+                                     size_t dimensions = 0);
 
 /// A reduction that is no contraction: vectors along data axes, or along the reduction.
 std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel);
 
 /// Elements, a reduction or a contraction: vectors along data axes, or along a contiguous reduction
-/// axis where the order of the reduction may change; outer loops on several cores.
-std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel);
+/// axis where the order of the reduction may change; outer loops on several cores. Loops over the
+/// first `dimensions` axes of elements stay.
+std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel,
+                                     size_t dimensions = 0);
 
 /// Vectors along rows of so many dimensions, for a stage that stands in a loop over rows. One with
 /// an element a row has none, but its reductions may.

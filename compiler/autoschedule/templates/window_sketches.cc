@@ -95,7 +95,7 @@ std::optional<Sketch> window_sketch(const Chooser& chooser, StageId id, bool may
   return Sketch{
       .name = "unrolled windows",
       .parameters = {tile_parameter(graph, "lines", line, {1, 2, kLines, 8}, kLines),
-                     lanes_parameter(graph, columns.back(), *lanes),
+                     lanes_parameter(graph, {columns.back()}, *lanes),
                      parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id))},
       .write = [&graph, id](StepWriter& steps, const Values& values) {
         write_window(graph, id, steps, values);
