@@ -62,6 +62,11 @@ const Case kCases[] = {
      " S: float32[3, 37]\n S[n, c] = sum[h < 7, w < 7](X[n, c, h, w] - M[n, c])"
      " Y[n, c, h, w] = (X[n, c, h, w] - M[n, c]) / (S[n, c] - 1.0) + B[c] }",
      {}},
+    {"complex_products",
+     "kernel k(A: float32[77, 53, 2], B: float32[77, 53, 2]) -> (C: float32[77, 53, 2]) {"
+     " C[i, j, p] = select(p == 0, A[i, j, 0]*B[i, j, 0] - A[i, j, 1]*B[i, j, 1],"
+     " A[i, j, 0]*B[i, j, 1] + A[i, j, 1]*B[i, j, 0]) }",
+     {}},
     {"matmul_of_halves",
      "kernel k(A: bfloat16[70, 128], B: bfloat16[128, 96]) -> (C: float32[70, 96]) {"
      " C[i, j] = sum[k < 128](float32(A[i, k]) * float32(B[k, j])) }",

@@ -98,6 +98,35 @@ TEST(ChooseElements, OfManyOrShortRowsAreSharedByRows) {
   }
 }
 
+/// A complex product, of which neither part is computed as the other one is.
+TEST(ChooseElements, MembersOfShortGroupsHaveVectorsOfTheirOwn) {
+  EXPECT_EQ(steps_of("kernel k(A: float32[5000, 2], B: float32[5000, 2]) -> (C: float32[5000, 2]) {"
+                     " C[i, p] = select(p == 0, A[i, 0]*B[i, 0] - A[i, 1]*B[i, 1],"
+                     " A[i, 0]*B[i, 1] + A[i, 1]*B[i, 0]) }",
+                     "znver4"),
+            "schedule cpu {\n"
+            "  split(C.i, factor=32)\n"
+            "  reorder(C.i.outer, C.p, C.i.inner)\n"
+            "  unroll(C.p)\n"
+            "  vectorize(C.i.inner)\n"
+            "  parallel(C.i.outer)\n"
+            "}\n");
+  const auto has_groups = [](std::string_view shape, std::string_view value) {
+    const std::string steps = steps_of(
+        fmt::format("kernel k(X: float32[5000, {0}], T: float32[{0}, 5000], I: int64[5000]) ->"
+                    " (Y: float32[5000, {0}]) {{ Y[i, p] = {1} }}",
+                    shape, value),
+        "znver4");
+    return steps.find("unroll(Y.p)") != std::string::npos;
+  };
+  EXPECT_TRUE(has_groups("4", "select(p == 3, 1, X[i, p])"));
+  EXPECT_FALSE(has_groups("3", "select(p == 0, 1, X[i, p])"));
+  EXPECT_FALSE(has_groups("8", "select(p == 0, 1, X[i, p])"));
+  EXPECT_FALSE(has_groups("2", "select(p == 0, 1, X[I[i], p])"));
+  // One line, whatever its groups.
+  EXPECT_FALSE(has_groups("2", "X[i, p] + 1"));
+}
+
 /// Rows that data chooses are vectors as others are; elements that it chooses are not.
 TEST(ChooseElements, RowsThatDataChoosesAreVectors) {
   const auto has = [](const std::string& steps, std::string_view part) {

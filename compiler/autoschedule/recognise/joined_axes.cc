@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/ir/build.h"
 #include "compiler/ir/mutator.h"
 #include "compiler/schedule/graph/reads.h"
 

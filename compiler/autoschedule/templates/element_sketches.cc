@@ -5,6 +5,7 @@
 #include "compiler/autoschedule/recognise/joined_axes.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/across_sketches.h"
+#include "compiler/autoschedule/templates/group_sketch.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
@@ -177,6 +178,10 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
                        StepWriter& steps, const Values& values) {
     write_elements(graph, id, line, inside, part, steps, values);
   };
+  if (line.size() == 1) {
+    if (std::optional<Sketch> groups = group_sketch(chooser, id, may_be_parallel, dimensions))
+      return {*std::move(groups), std::move(elements)};
+  }
   if (!has_vectors || !inside.empty()) return {std::move(elements)};
   return with_blocks_across(chooser, id, std::move(elements), may_be_parallel);
 }
