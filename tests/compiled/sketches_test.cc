@@ -67,6 +67,12 @@ const Case kCases[] = {
      " C[i, j, p] = select(p == 0, A[i, j, 0]*B[i, j, 0] - A[i, j, 1]*B[i, j, 1],"
      " A[i, j, 0]*B[i, j, 1] + A[i, j, 1]*B[i, j, 0]) }",
      {}},
+    {"places_of_the_largest",
+     "kernel k(X: float32[3, 37, 145]) -> (I: int64[3, 37], V: float32[3, 37]) {"
+     " reducer argmax((i: int64, v: float32), (j, w)) = select(v >= w, i, j), select(v >= w, v, w)"
+     " identity -1, -inf\n"
+     " I[n, i], V[n, i] = argmax[k < 145](k, X[n, i, k]) }",
+     {}},
     {"matmul_of_halves",
      "kernel k(A: bfloat16[70, 128], B: bfloat16[128, 96]) -> (C: float32[70, 96]) {"
      " C[i, j] = sum[k < 128](float32(A[i, k]) * float32(B[k, j])) }",

@@ -240,5 +240,47 @@ TEST(ChooseSums, RowsComeFromMemoryAsTheMachineHasThemFastest) {
   EXPECT_EQ(automatic(rows, {}, "znver4").find("i.inner"), std::string::npos);
 }
 
+std::string steps_of(std::string_view text, const CompileOptions& options = {}) {
+  const language::Kernel kernel = kernel_of(text).kernel;
+  const Target target{.kind = TargetKind::Llvm, .arch = "znver4"};
+  return language::print_schedule(kernel, "cpu", choose_schedule(kernel, {}, target, options));
+}
+
+/// Squares of the rows are turned, so that each is reduced as it says.
+TEST(ChooseSums, RowsWhoseOrderStaysAreSideBySide) {
+  EXPECT_EQ(steps_of("kernel k(X: float32[100, 1000]) -> (S: float32[100]) {"
+                     " S[i] = sum[k < 1000](X[i, k]) }",
+                     {.strict = true}),
+            "schedule cpu {\n"
+            "  split(S.i, factor=16)\n"
+            "  split(S.k, factor=64)\n"
+            "  reorder(S.i.outer, S.k.outer, S.k.inner, S.i.inner)\n"
+            "  vectorize(S.i.inner)\n"
+            "  parallel(S.i.outer)\n"
+            "  cache_read(X, local, S, S.i.outer, S.k.outer, S.k.inner, S.i.inner)\n"
+            "  compute_at(X.local, S.k.outer)\n"
+            "  split(X.local.k.inner, factor=16)\n"
+            "  split(X.local.i.inner, factor=16)\n"
+            "  reorder(X.local.i.inner.outer, X.local.k.inner.outer, X.local.i.inner.inner, "
+            "X.local.k.inner.inner)\n"
+            "  unroll(X.local.i.inner.inner)\n"
+            "  vectorize(X.local.k.inner.inner)\n"
+            "}\n");
+  const auto is_turned = [](std::string_view shape, std::string_view sum, bool strict = true) {
+    const std::string steps =
+        steps_of(fmt::format("kernel k(X: float32[{}], I: int64[1000]) -> (S: float32[100]) {{"
+                             " S[i] = {} }}",
+                             shape, sum),
+                 {.strict = strict});
+    return steps.find("cache_read(X") != std::string::npos;
+  };
+  EXPECT_TRUE(is_turned("100, 1000", "prod[k < 1000](X[i, k])"));
+  EXPECT_FALSE(is_turned("100, 1000", "sum[k < 1000](X[i, k])", false));
+  EXPECT_FALSE(is_turned("100, 8", "sum[k < 8](X[i, k])"));
+  EXPECT_FALSE(is_turned("1000, 100", "sum[k < 1000](X[k, i])"));
+  EXPECT_FALSE(is_turned("100, 1000", "sum[k < 1000](X[i, I[k]])"));
+  EXPECT_FALSE(is_turned("100, 2000", "sum[k < 1000](X[i, k * 2])"));
+}
+
 }  // namespace
 }  // namespace kiln::testing

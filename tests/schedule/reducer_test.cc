@@ -266,7 +266,22 @@ TEST(Reducer, KeepsItsOrderInAutomaticSchedules) {
         "}}",
         reducer);
   };
-  EXPECT_EQ(chosen_for(row_reduction("logsum")), "schedule cpu {\n  parallel(C.i)\n}\n");
+  // Rows are the lanes of vectors, along which each goes by itself.
+  EXPECT_EQ(chosen_for(row_reduction("logsum")), R"(schedule cpu {
+  split(C.i, factor=16)
+  split(C.k, factor=64)
+  reorder(C.i.outer, C.k.outer, C.k.inner, C.i.inner)
+  vectorize(C.i.inner)
+  parallel(C.i.outer)
+  cache_read(A, local, C, C.i.outer, C.k.outer, C.k.inner, C.i.inner)
+  compute_at(A.local, C.k.outer)
+  split(A.local.k.inner, factor=16)
+  split(A.local.i.inner, factor=16)
+  reorder(A.local.i.inner.outer, A.local.k.inner.outer, A.local.i.inner.inner, A.local.k.inner.inner)
+  unroll(A.local.i.inner.inner)
+  vectorize(A.local.k.inner.inner)
+}
+)");
   EXPECT_EQ(chosen_for(row_reduction("sum")), R"(schedule cpu {
   split(C.k, factor=64)
   split(C.i, factor=2)

@@ -12,9 +12,8 @@
 #include "compiler/autoschedule/templates/across_cost.h"
 #include "compiler/autoschedule/templates/across_line.h"
 #include "compiler/autoschedule/templates/parameters.h"
+#include "compiler/autoschedule/templates/turned_reads.h"
 #include "compiler/ir/build.h"
-#include "compiler/schedule/graph/places_of_tensor.h"
-#include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -45,39 +44,8 @@ std::optional<AxisId> axis_across(const StageGraph& graph, StageId id) {
   return std::nullopt;
 }
 
-/// Tensors that a stage reads along `across` where its last axis steps over rows, and which blocks
-/// can have in their own order; none where one of them cannot be.
-std::vector<const ir::TensorRead*> turned_reads(const StageGraph& graph, StageId id,
-                                                AxisId across) {
-  const Stage& stage = graph[id];
-  const AxisId last = columns_of(stage).back();
-  std::vector<const ir::TensorRead*> found;
-  bool are_turnable = true;
-  for (const ir::Expr& body : stage.bodies) {
-    schedule::for_each_read(body, [&](const ir::TensorRead& read) {
-      const std::optional<int64_t> distance = distance_along(graph, read, last);
-      if (distance && (*distance == 0 || *distance == 1)) return;
-      const bool is_turnable = is_contiguous_in(graph, read, across) &&
-                               is_used_in(graph, read, last) &&
-                               read.stage < graph.kernel->definition.stages.size() &&
-                               graph[read.stage].attach.kind == schedule::Attach::Kind::Root;
-      const schedule::TensorId tensor{read.stage, read.output};
-      are_turnable =
-          are_turnable && is_turnable && schedule::places_of_tensor(graph, id, tensor).is_one();
-      const bool is_known = std::ranges::any_of(found, [&](const ir::TensorRead* other) {
-        return schedule::TensorId{other->stage, other->output} == tensor;
-      });
-      if (!is_known) found.push_back(&read);
-    });
-  }
-  if (!are_turnable) found.clear();
-  return found;
-}
-
-/// Blocks of rows and columns, for which what lies across is copied in their own order: vectors
-/// along its rows, as many as they have lanes, are squares that are turned in registers
-/// (codegen/llvm_interleave.cc). "down first": down the rows, where lines of what lies across go
-/// on, and not along them.
+/// Blocks of rows and columns, for which what lies across is copied in their own order. "down
+/// first": down the rows, where lines of what lies across go on, and not along them.
 void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
                          const std::vector<AxisId>& line,
                          const std::vector<const ir::TensorRead*>& reads, int64_t lanes,
@@ -109,13 +77,7 @@ void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
     for (const AxisId axis : others)
       if (is_used_in(graph, *read, axis)) layout.push_back(axis);
     layout.insert(layout.end(), {outer.back(), inner, row, column});
-    const auto [copy, axes] = steps.cache_read({read->stage, read->output}, id, layout, "local");
-    steps.compute_at(copy, id, inner);
-    const auto [lines, of_line] = steps.split(copy, axes[axes.size() - 2], lanes);
-    const auto [squares, turned] = steps.split(copy, axes.back(), lanes);
-    steps.reorder(copy, {squares, lines, turned, of_line});
-    steps.unroll(copy, turned);
-    steps.vectorize(copy, of_line);
+    copy_turned(steps, id, *read, layout, inner, lanes);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/autoschedule/templates/reduction_numbers.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/templates/turned_rows.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -52,7 +53,8 @@ void write_reduction(const StageGraph& graph, StageId id,
 
 }  // namespace
 
-std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool may_be_parallel) {
+std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool may_be_parallel,
+                                       size_t dimensions) {
   const StageGraph& graph = chooser.graph;
   const bool is_long = is_worth_sharing(chooser, id);
   const bool is_shared = may_be_parallel && is_long;
@@ -79,7 +81,13 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   sketch.write = [&graph, id, vectors](StepWriter& steps, const Values& values) {
     write_reduction(graph, id, vectors, steps, values);
   };
-  return {std::move(sketch)};
+  std::vector<Sketch> sketches;
+  if (!vectors && dimensions == 0) {
+    if (std::optional<Sketch> turned = turned_rows_sketch(chooser, id, may_be_parallel))
+      sketches.push_back(*std::move(turned));
+  }
+  sketches.push_back(std::move(sketch));
+  return sketches;
 }
 
 }  // namespace kiln::autoschedule

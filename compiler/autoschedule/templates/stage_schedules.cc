@@ -20,7 +20,7 @@ std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId id, bool ma
   }
   std::vector<Sketch> sketches = batch_sketches(chooser, id, may_be_parallel);
   if (!sketches.empty()) return sketches;
-  sketches = reduction_sketches(chooser, id, may_be_parallel);
+  sketches = reduction_sketches(chooser, id, may_be_parallel, dimensions);
   if (std::optional<Sketch> window = window_sketch(chooser, id, may_be_parallel)) {
     sketches.insert(sketches.begin(), *std::move(window));
   }

@@ -20,12 +20,14 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId stage,
 std::vector<Sketch> element_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel,
                                      size_t dimensions = 0);
 
-/// A reduction that is no contraction: vectors along data axes, or along the reduction.
-std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel);
+/// A reduction that is no contraction: vectors along data axes, or along the reduction. Loops over
+/// the first `dimensions` axes stay.
+std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel,
+                                       size_t dimensions = 0);
 
 /// Elements, a reduction or a contraction: vectors along data axes, or along a contiguous reduction
 /// axis where the order of the reduction may change; outer loops on several cores. Loops over the
-/// first `dimensions` axes of elements stay.
+/// first `dimensions` axes stay.
 std::vector<Sketch> compute_sketches(const Chooser& chooser, StageId stage, bool may_be_parallel,
                                      size_t dimensions = 0);
 
