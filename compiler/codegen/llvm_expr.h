@@ -134,9 +134,10 @@ class ExprEmitter {
   bool is_natural(const ir::Expr& expr) const;
   bool reads_memory(const ir::Expr& expr);
 
-  /// Lane by lane, without branches: a lane that does not run uses a place of its own on the stack.
+  /// Whole vectors, shuffled together; of lanes that do not run nothing is read.
   llvm::Value* load_apart(const BufferPlace& place, const Place& first, int64_t apart,
-                          const ir::Load& node);
+                          const ir::Load& node, llvm::Value* mask);
+  /// Lane by lane, without branches: a lane that does not run uses a place of its own on the stack.
   llvm::Value* load_lanes(const BufferPlace& place, const ir::Load& node, llvm::Value* mask);
   void store_lanes(const BufferPlace& place, const ir::Store& node, llvm::Value* value,
                    llvm::Value* mask);

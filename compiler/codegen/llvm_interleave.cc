@@ -44,6 +44,17 @@ Value* concatenated(llvm::IRBuilderBase& b, Value* first, Value* second) {
   return b.CreateShuffleVector(first, second, places);
 }
 
+/// Of elements `apart` apart, one for each lane of the mask, the row that begins so many elements
+/// after the first: it has those of the lanes that are on, and nothing between them.
+Value* mask_of_row(llvm::IRBuilderBase& b, Value* mask, int start, int apart) {
+  const auto lanes =
+      static_cast<int>(llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements());
+  std::vector<int> order;
+  for (int element = start; element < start + lanes; ++element)
+    order.push_back(element % apart == 0 ? element / apart : lanes);
+  return b.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), order);
+}
+
 class ReadsBuffer : public ir::Visitor {
  public:
   explicit ReadsBuffer(const ir::BufferRef& buffer) : buffer_(buffer) {}
@@ -195,7 +206,7 @@ size_t ExprEmitter::store_together(std::span<const ir::Stmt> statements) {
 /// Rows that end with the last element, the last of which overlaps the one before it: as many as
 /// elements are apart.
 Value* ExprEmitter::load_apart(const BufferPlace& place, const Place& first, int64_t apart,
-                               const ir::Load& node) {
+                               const ir::Load& node, Value* mask) {
   const DType type = node.buffer->type;
   const int lanes = node.type.lanes;
   llvm::Type* const vector =
@@ -204,8 +215,11 @@ Value* ExprEmitter::load_apart(const BufferPlace& place, const Place& first, int
   const int last = (count - 1) * (lanes - 1);  // where the last row begins
   std::vector<Value*> rows;
   for (int i = 0; i < count; ++i) {
-    const Place at{first.base, first.constant + (i + 1 < count ? i * lanes : last)};
-    rows.push_back(load_at(node.buffer, vector, element_address(place, type, at)));
+    const int start = i + 1 < count ? i * lanes : last;
+    Value* const address = element_address(place, type, Place{first.base, first.constant + start});
+    rows.push_back(mask == nullptr
+                       ? load_at(node.buffer, vector, address)
+                       : masked_load(place, type, address, mask_of_row(b_, mask, start, count)));
   }
   if (count == 3) rows.push_back(llvm::PoisonValue::get(vector));
   std::vector<int> order;

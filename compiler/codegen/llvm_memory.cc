@@ -169,8 +169,8 @@ Value* ExprEmitter::load(const ir::Load& node) {
   // A gather takes as long as a load for each lane, and of bytes and halves there is none.
   const int64_t most_apart = size_of(type) >= 4 ? 2 : 4;
   if (row && row->stride >= 2 && row->stride <= most_apart && row->stride <= node.type.lanes &&
-      mask == nullptr) {
-    return load_apart(place, row->first, row->stride, node);
+      (mask == nullptr || has_masks(type))) {
+    return load_apart(place, row->first, row->stride, node, mask);
   }
   if (!lane_access_.gathers) return load_lanes(place, node, mask);
 

@@ -46,5 +46,29 @@ TEST(MaskedVectors, ReadNothingWhereAllLanesOfARegisterAreOff) {
   }
 }
 
+// In guarded memory, too: the last element that is read is the last there is.
+TEST(MaskedVectors, OfEverySecondElementReadNothingElse) {
+  for (const std::string_view type : {"float32", "float64", "int32", "int16", "int8", "float16"}) {
+    for (const int apart : {2, 3, 4}) {
+      for (const int count : {5, 13, 28, 31, 61}) {
+        SCOPED_TRACE(fmt::format("{} of {}, {} apart", count, type, apart));
+        const language::TextKernel text = kernel_of(
+            fmt::format("kernel k(X: {0}[3, {2}]) -> (Y: {0}[3, {1}]) {{ Y[i, x] = X[i, x * {3}]\n"
+                        "  schedule cpu {{ split(Y.x, factor=16) vectorize(Y.x.inner) }} }}\n",
+                        type, count, (count - 1) * apart + 1, apart));
+        Random random(1);
+        const std::vector<HostTensor> inputs = random_inputs(text.kernel, {}, random);
+        const std::vector<HostTensor> expected =
+            language::evaluate(text.kernel.definition, text.kernel.names, {}, inputs);
+        for (int call = 0; call < 2; ++call) {
+          const std::vector<HostTensor> actual =
+              run_on_cpu(text.kernel, text.schedules[0].second, {}, inputs);
+          EXPECT_EQ(difference(actual, expected, {}), "");
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::testing
