@@ -1,10 +1,11 @@
 // Notes for the report where much work runs element by element, with the access that is the reason.
 // Changes nothing.
 //
-//   for i in 0..4096 { C[i + 1] = C[i]*A[i] }
-//     ->   "i runs one element after the other, 4096 times: each needs what the one before it
-//     stored
-//          in C"
+//   for i in 0..65536 { C[i + 1] = C[i]*A[i] }
+//     ->   "i runs one element after the other, 65536 times: each needs what the one before it
+//          stored in C"
+//   for i in 0..65536 { C[i] = A[i]*2.0 }
+//     ->   "i runs one element at a time, though none needs another: vectorize it, .."
 //   for i in 0..4096 { C[ramp(i*16, 1, 16)] = A[ramp(i*16384, 1024, 16)] }
 //     ->   "A is read 1024 elements apart, ..: each lane of a vector is a load of its own"
 //
@@ -38,6 +39,7 @@ class LookInside : public Visitor {
   bool has_vectors = false;
   bool has_loop = false;
   bool has_floats = false;
+  std::string stored;  // the buffer that it stores to last
 
  private:
   using Visitor::visit;
@@ -45,6 +47,7 @@ class LookInside : public Visitor {
   void visit(const Store& store) override {
     has_vectors = has_vectors || store.value->type.lanes > 1;
     has_floats = has_floats || is_float(store.value->type.element);
+    stored = store.buffer->name;
     Visitor::visit(store);
   }
   void visit(const VectorReduce&) override { has_vectors = true; }
@@ -85,12 +88,20 @@ class NoteSlowLoops : public Visitor {
     if (!is_slow) return;
     const std::optional<std::string> buffer =
         carried_through(loop, facts_, [](const auto&) { return false; });
-    if (!buffer) return;
+    if (!buffer) return note_without_vectors(loop, inside.stored);
     const std::optional<int64_t> extent = as_const_int(loop.extent);
     add_note(kernel_, fmt::format("{} runs one element after the other{}: each needs what the one "
                                   "before it stored in {}",
                                   loop.var->name, extent ? fmt::format(", {} times", *extent) : "",
                                   *buffer));
+  }
+
+  /// The same where none waits.
+  void note_without_vectors(const For& loop, const std::string& stored) {
+    add_note(kernel_,
+             fmt::format("{} runs one element at a time, though none needs another: vectorize it, "
+                         "or a loop along which {} lies side by side",
+                         loop.var->name, stored));
   }
 
   void note_gather(const Load& load) {

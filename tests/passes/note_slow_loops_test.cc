@@ -25,7 +25,21 @@ TEST(NoteSlowLoops, NamesWhatEachIterationWaitsFor) {
                    "in C"}));
 }
 
-TEST(NoteSlowLoops, LeavesAloneWhatIsShortOrInVectorsOrWaitsForNothing) {
+TEST(NoteSlowLoops, NamesWhatCouldBeVectors) {
+  EXPECT_EQ(notes_of(R"(fn f(A: float32[500000, 3], C: float32[500000, 3]) {
+                     for i in 0..500000 parallel { for p in 0..3 {
+                       C[i*3 + p] = A[i*3 + p]*2.0 } } })"),
+            (Notes{"p runs one element at a time, though none needs another: vectorize it, or a "
+                   "loop along which C lies side by side"}));
+  // In place: each iteration has an element of its own.
+  EXPECT_EQ(notes_of(R"(fn f(A: float32[n, 1024], C: float32[n, 1024]) {
+                     for i in 0..n { for j in 0..1024 {
+                       C[i*1024 + j] = C[i*1024 + j]*A[i*1024 + j] } } })"),
+            (Notes{"j runs one element at a time, though none needs another: vectorize it, or a "
+                   "loop along which C lies side by side"}));
+}
+
+TEST(NoteSlowLoops, LeavesAloneWhatIsShortOrInVectors) {
   EXPECT_EQ(notes_of(R"(fn f(A: float32[64], C: float32[65]) {
                      for i in 0..64 { C[i + 1] = C[i]*A[i] } })"),
             Notes{});
