@@ -67,6 +67,10 @@ const Case kCases[] = {
      " C[i, j, p] = select(p == 0, A[i, j, 0]*B[i, j, 0] - A[i, j, 1]*B[i, j, 1],"
      " A[i, j, 0]*B[i, j, 1] + A[i, j, 1]*B[i, j, 0]) }",
      {}},
+    {"shifted_colours",
+     "kernel k(X: float32[3, 101, 3], M: float32[3], S: float32[3]) -> (Y: float32[3, 101, 3]) {"
+     " Y[n, w, c] = (X[n, w, c] - M[c]) * S[c] }",
+     {}},
     {"places_of_the_largest",
      "kernel k(X: float32[3, 37, 145]) -> (I: int64[3, 37], V: float32[3, 37]) {"
      " reducer argmax((i: int64, v: float32), (j, w)) = select(v >= w, i, j), select(v >= w, v, w)"

@@ -127,6 +127,34 @@ TEST(ChooseElements, MembersOfShortGroupsHaveVectorsOfTheirOwn) {
   EXPECT_FALSE(has_groups("2", "X[i, p] + 1"));
 }
 
+/// A shift for each of three colours, as often as fills vectors.
+TEST(ChooseElements, WhatShortRowsHaveAlikeIsRepeated) {
+  EXPECT_EQ(steps_of("kernel k(X: float32[8, 224, 3], M: float32[3]) -> (Y: float32[8, 224, 3]) {"
+                     " Y[n, w, c] = X[n, w, c] - M[c] }",
+                     "znver4"),
+            "schedule cpu {\n"
+            "  fuse(Y.w, Y.c)\n"
+            "  split(Y.w.c.fused, factor=48)\n"
+            "  split(Y.w.c.fused.inner, factor=16)\n"
+            "  unroll(Y.w.c.fused.inner.outer)\n"
+            "  vectorize(Y.w.c.fused.inner.inner)\n"
+            "  cache_read(M, global, Y, Y.w.c.fused.inner.outer, Y.w.c.fused.inner.inner)\n"
+            "}\n");
+  const auto is_repeated = [](int length, std::string_view value) {
+    const std::string steps =
+        steps_of(fmt::format("kernel k(X: float32[5000, {0}], M: float32[{0}], Z: float32[5000]) ->"
+                             " (Y: float32[5000, {0}]) {{ Y[i, c] = {1} }}",
+                             length, value),
+                 "znver4");
+    return steps.find("cache_read(M") != std::string::npos;
+  };
+  EXPECT_TRUE(is_repeated(10, "max(X[i, c] + M[c], 0)"));
+  EXPECT_FALSE(is_repeated(16, "X[i, c] + M[c]"));
+  EXPECT_FALSE(is_repeated(11, "X[i, c] + M[c]"));  // eleven vectors
+  EXPECT_FALSE(is_repeated(3, "X[i, c] + M[c] + M[2 - c]"));
+  EXPECT_FALSE(is_repeated(3, "X[i, c] + M[c] + Z[i]"));
+}
+
 /// Rows that data chooses are vectors as others are; elements that it chooses are not.
 TEST(ChooseElements, RowsThatDataChoosesAreVectors) {
   const auto has = [](const std::string& steps, std::string_view part) {

@@ -6,6 +6,7 @@
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/across_sketches.h"
 #include "compiler/autoschedule/templates/group_sketch.h"
+#include "compiler/autoschedule/templates/repeated_rows.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
@@ -179,6 +180,10 @@ std::vector<Sketch> element_sketches(const Chooser& chooser, StageId id, bool ma
     write_elements(graph, id, line, inside, part, steps, values);
   };
   if (line.size() == 1) {
+    if (dimensions == 0) {
+      if (std::optional<Sketch> rows = repeated_rows_sketch(chooser, id, may_be_parallel))
+        return {*std::move(rows), std::move(elements)};
+    }
     if (std::optional<Sketch> groups = group_sketch(chooser, id, may_be_parallel, dimensions))
       return {*std::move(groups), std::move(elements)};
   }
