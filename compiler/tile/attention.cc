@@ -32,8 +32,8 @@ class AttentionWriter {
         finder_(kernel.definition),
         found_(finder_.find()),
         shape_(shape),
-        width_(whole_step(definition_, finder_, found_.column, "a value")),
-        depth_(whole_step(definition_, finder_, found_.depth, "a query")),
+        width_(part_of(found_.column, "a value", shape.columns)),
+        depth_(part_of(found_.depth, "a query", 0)),
         writer_(kernel, finder_) {}
 
   Program run() {
@@ -49,6 +49,11 @@ class AttentionWriter {
   }
 
  private:
+  /// So many numbers of an axis, or all (0).
+  int64_t part_of(language::AxisId axis, std::string_view what, int64_t numbers) const {
+    const int64_t all = whole_step(known_extent(definition_, finder_, axis, what));
+    return numbers == 0 ? all : std::min(numbers, all);
+  }
   /// Whether what a query and a key have is multiplied at once.
   bool is_whole() const { return shape_.depth == 0 || shape_.depth >= depth_; }
   int64_t step_of(language::AxisId axis) const {

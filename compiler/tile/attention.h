@@ -9,12 +9,14 @@
 namespace kiln::tile {
 
 /// How a block computes an attention: so many queries, so many keys at once, by how many warps (0:
-/// what the assembler thinks best), and so many numbers of a query and a key at once (0: all).
+/// what the assembler thinks best), and so many numbers of a query and a key at once (0: all). It
+/// has so many numbers of a result (0: all); blocks with others of them compute the scores anew.
 struct AttentionShape {
   int64_t queries = 128;
   int64_t keys = 128;
   int warps = 8;
   int64_t depth = 0;
+  int64_t columns = 0;
   bool operator==(const AttentionShape&) const = default;
 };
 

@@ -26,10 +26,23 @@ using namespace language;
 constexpr std::array<std::string_view, 9> kArchitectures = {
     "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"};
 
+/// Of heads that no block held whole with as many queries as are good: eight warps have 512 numbers
+/// of each of 64 results, and warpgroups all of the queries.
+std::vector<AttentionShape> shapes_of_wide_heads(bool has_warpgroups, int64_t deepest) {
+  constexpr int64_t kColumns = 512;
+  if (!has_warpgroups) return {{64, 32, 8, 128, kColumns}, {32, 32, 8, 64, kColumns}};
+  if (deepest <= kColumns) return {{64, 64, 8, 0, kColumns}, {64, 32, 8, 0, kColumns}};
+  return {{64, 64, 8, 256, kColumns}, {64, 32, 8, 256, kColumns}};
+}
+
 /// By tensor cores; of `rows` queries in all, and `keys`.
 std::vector<AttentionShape> shapes_of_short_floats(std::string_view arch, double rows, int64_t keys,
-                                                   bool is_deep) {
+                                                   int64_t deepest) {
+  constexpr int64_t kDeep = 128;
+  constexpr int64_t kWide = 256;
+  const bool is_deep = deepest > kDeep;
   const bool has_warpgroups = std::ranges::count(product_architectures(), arch) > 0;
+  if (deepest > kWide) return shapes_of_wide_heads(has_warpgroups, deepest);
   if (!has_warpgroups && is_deep) return {{64, 32, 8}, {32, 32, 0}};
   if (!has_warpgroups) return {{64, 64, 0}, {32, 64, 0}};
   std::vector<AttentionShape> shapes;
@@ -59,8 +72,10 @@ std::vector<AttentionShape> attention_shapes(const Kernel& kernel, std::string_v
   const Definition& definition = kernel.definition;
   AttentionFinder finder(definition);
   const Attention found = finder.find();
-  const int64_t deepest = std::max(whole_step(definition, finder, found.column, "a value"),
-                                   whole_step(definition, finder, found.depth, "a query"));
+  const auto whole = [&](language::AxisId axis, std::string_view what) {
+    return whole_step(known_extent(definition, finder, axis, what));
+  };
+  const int64_t deepest = std::max(whole(found.column, "a value"), whole(found.depth, "a query"));
   const auto extent_of = [&](language::AxisId axis) {
     return extent_or_guess(definition, finder, axis);
   };
@@ -73,7 +88,7 @@ std::vector<AttentionShape> attention_shapes(const Kernel& kernel, std::string_v
   std::vector<AttentionShape> shapes =
       is_float32(found.query) || is_float32(found.values)
           ? shapes_of_float32(deepest)
-          : shapes_of_short_floats(arch, rows, extent_of(found.key), deepest > 128);
+          : shapes_of_short_floats(arch, rows, extent_of(found.key), deepest);
   for (AttentionShape& shape : shapes) {
     shape.keys = shortened(shape.keys, extent_of(found.key));
     const int64_t queries = shortened(shape.queries, extent_of(found.row));

@@ -61,6 +61,7 @@ void AttentionFinder::look_at_reduction(const Reduction& sum, DType type, const 
   for (const size_t side : {0, 1}) {
     if (!is_weight({product->operands[side], renamed})) continue;
     has_weights_ = true;
+    attention_.has_stage_of_weights = is_stage(product->operands[side]);
     if (!is_attended(weight_))
       refuse_form("its weights are multiplied as {}, and not as a float of 16 or 32 bits", weight_);
     attention_.values = factor_of(product->operands[1 - side], renamed);
@@ -112,6 +113,15 @@ bool AttentionFinder::is_weight(Place place) {
   const Place top = followed({minus->operands[1], difference.renamed});
   attention_.scores = followed({minus->operands[0], difference.renamed});
   return is_over_keys(top, Combiner::Max, attention_.scores);
+}
+
+/// Whether a factor is an element of a stage that has the type of the weights.
+bool AttentionFinder::is_stage(ExprId factor) const {
+  const Expression* expression = &definition_.expressions[factor];
+  if (const auto* cast = std::get_if<CastTo>(&expression->node))
+    expression = &definition_.expressions[cast->operand];
+  const auto* read = std::get_if<Read>(&expression->node);
+  return read != nullptr && definition_.type_of(read->tensor) == weight_;
 }
 
 /// Whether it reduces `source` over the keys.

@@ -37,8 +37,9 @@ struct Attention {
   Element query;
   Element keys;
   Element values;
-  Place scores;                  // S
-  std::optional<SeenKeys> seen;  // where S is -inf for all that a row does not see
+  Place scores;                       // S
+  std::optional<SeenKeys> seen;       // where S is -inf for all that a row does not see
+  bool has_stage_of_weights = false;  // P is one, as they are multiplied
 };
 
 /// Finds the attention in a definition. Throws Unsupported TILE_FORM where it is none, and where it
@@ -57,6 +58,7 @@ class AttentionFinder : public ElementFinder {
  private:
   Place followed(Place place) const;
   bool is_weight(Place place);
+  bool is_stage(language::ExprId factor) const;
   bool are_same(Place a, Place b);
   bool is_over_keys(const Place& reduction, language::Combiner combiner, const Place& source);
   std::optional<int64_t> growth_of(const Place& end) const;

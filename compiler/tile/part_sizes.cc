@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace kiln::tile {
 
@@ -11,13 +12,15 @@ int64_t shortened(int64_t step, int64_t extent) {
   return std::min(step, std::max(kLeast, needed));
 }
 
-int64_t whole_step(const language::Definition& definition, const ElementFinder& finder,
-                   language::AxisId axis, std::string_view what) {
+int64_t known_extent(const language::Definition& definition, const ElementFinder& finder,
+                     language::AxisId axis, std::string_view what) {
   const Extent extent = finder.extent_of(definition.axes[axis].extent);
   if (extent.size >= 0) refuse_form("the call says how many numbers {} has", what);
-  if (extent.constant > kMostWhole)
-    refuse_form("{} has {} numbers, and a block holds {}", what, extent.constant, kMostWhole);
-  return shortened(kMostWhole, extent_or_guess(definition, finder, axis));
+  return extent.constant;
+}
+
+int64_t whole_step(int64_t extent) {
+  return shortened(std::numeric_limits<int64_t>::max(), std::max<int64_t>(extent, 1));
 }
 
 int64_t extent_or_guess(const language::Definition& definition, const ElementFinder& finder,

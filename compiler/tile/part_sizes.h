@@ -16,11 +16,11 @@ constexpr int64_t kFewParts = 12;
 /// No more of a step than the extent needs.
 int64_t shortened(int64_t step, int64_t extent);
 
-constexpr int64_t kMostWhole = 256;  // of an axis that a block has all of
-
-/// All of an axis in one part, at most kMostWhole; `what` has the axis. Throws as refuse_form does.
-int64_t whole_step(const language::Definition& definition, const ElementFinder& finder,
-                   language::AxisId axis, std::string_view what);
+/// How long an axis is; `what` has it. Throws as refuse_form does where the call says it.
+int64_t known_extent(const language::Definition& definition, const ElementFinder& finder,
+                     language::AxisId axis, std::string_view what);
+/// All of such an axis in one part.
+int64_t whole_step(int64_t extent);
 
 /// The extent of an axis as far as it is known, and at least 1.
 int64_t extent_or_guess(const language::Definition& definition, const ElementFinder& finder,

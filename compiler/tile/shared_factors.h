@@ -6,6 +6,7 @@
 
 #include "compiler/tile/tensor_places.h"
 #include "compiler/tile/thread_layout.h"
+#include "compiler/tile/value_uses.h"
 
 namespace kiln::tile {
 
@@ -24,9 +25,9 @@ class SharedFactors {
   SharedFactors(const Program& program, const TensorPlaces& places, const ThreadLayout& layout)
       : program_(program), places_(places), layout_(layout) {}
 
-  /// Of a tile of a view, whose dimensions that are longer than one are the two of the factor:
-  /// `sum` says which of them goes along the sum. All threads copy it.
-  SharedFactor copied(const Load& load, size_t sum, std::vector<ir::Stmt>& out);
+  /// Of a tile of a view, whose dimensions that are longer than one are the two of the factor. All
+  /// threads copy it. Beyond the end of a sum is 0 where nothing else says so, elsewhere anything.
+  SharedFactor copied(const Load& load, const ValueUses::Factor& use, std::vector<ir::Stmt>& out);
   /// Memory for a factor of so many rows and steps that threads compute, its type that of the
   /// factor.
   SharedFactor computed(DType type, int64_t rows, int64_t steps);

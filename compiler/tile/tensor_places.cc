@@ -51,6 +51,16 @@ bool TensorPlaces::may_end(const View& view, size_t dimension) const {
   return extent.size >= 0 || extent.constant % view.tile[dimension] != 0;
 }
 
+bool TensorPlaces::has_shorter_part(const View& view, size_t dimension) const {
+  const Extent& extent = program_.parameters[view.parameter].shape[view.order[dimension]];
+  return may_end(view, dimension) && (extent.size >= 0 || extent.constant > view.tile[dimension]);
+}
+
+bool TensorPlaces::is_multiple(const View& view, size_t dimension, int64_t factor) const {
+  const Extent& extent = program_.parameters[view.parameter].shape[view.order[dimension]];
+  return extent.size < 0 && extent.constant % factor == 0;
+}
+
 int64_t TensorPlaces::count_of(const View& view, size_t dimension) const {
   const Extent& extent = program_.parameters[view.parameter].shape[view.order[dimension]];
   const int64_t tile = view.tile[dimension];

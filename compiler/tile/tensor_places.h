@@ -37,7 +37,11 @@ class TensorPlaces {
                                  const std::vector<ir::Expr>& place) const;
   /// Whether a dimension of a tile may reach beyond the end of the tensor.
   bool may_end(const View& view, size_t dimension) const;
+  /// Whether there are several tiles along a dimension, of which the last one may reach beyond it.
+  bool has_shorter_part(const View& view, size_t dimension) const;
   ir::Expr extent_of(const View& view, size_t dimension) const;
+  /// Whether a dimension is known to have a multiple of so many elements.
+  bool is_multiple(const View& view, size_t dimension, int64_t factor) const;
   /// How many elements of a dimension of a tile there are at most.
   int64_t count_of(const View& view, size_t dimension) const;
 

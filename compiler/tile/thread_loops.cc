@@ -83,7 +83,7 @@ class ThreadLoops {
   }
   void copy(const Instruction& load, std::vector<Stmt>& out) {
     const ValueUses::Factor& factor = *uses_.factor_of(load);
-    copied_[factor.value] = factors_.copied(std::get<tile::Load>(load.what), factor.sum, out);
+    copied_[factor.value] = factors_.copied(std::get<tile::Load>(load.what), factor, out);
   }
   void write_after_copies(const std::vector<Instruction>& body) {
     for (const Instruction& each : body)

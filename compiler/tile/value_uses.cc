@@ -31,15 +31,19 @@ void ValueUses::look_at(const std::vector<Instruction>& body) {
   }
 }
 
-/// Through reshapes.
 void ValueUses::look_for_loads(const Instruction& mma) {
   for (const size_t i : {0, 1}) {
-    const Instruction* maker = makers_[mma.operands[i]];
-    while (std::holds_alternative<Reshape>(maker->what))
-      maker = makers_[maker->operands[0]];
-    if (std::holds_alternative<Load>(maker->what))
-      factors_.try_emplace(maker, Factor{mma.operands[i], 1 - i});
+    const Instruction* load = load_of(mma.operands[i]);
+    const bool are_both = load != nullptr && load_of(mma.operands[1 - i]) != nullptr;
+    if (load != nullptr) factors_.try_emplace(load, Factor{mma.operands[i], 1 - i, are_both});
   }
+}
+
+const Instruction* ValueUses::load_of(ValueId factor) const {
+  const Instruction* maker = makers_[factor];
+  while (std::holds_alternative<Reshape>(maker->what))
+    maker = makers_[maker->operands[0]];
+  return std::holds_alternative<Load>(maker->what) ? maker : nullptr;
 }
 
 }  // namespace kiln::tile

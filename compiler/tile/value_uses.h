@@ -18,10 +18,12 @@ class ValueUses {
   int count_of(ValueId value) const { return counts_[value]; }
   bool is_broadcast(ValueId value) const { return broadcast_.contains(value); }
 
-  /// A factor of a product that is loaded, and which of its dimensions goes along the sum.
+  /// A factor of a product that is loaded, and which of its dimensions goes along the sum; whether
+  /// the other one is loaded, too. One that is computed is 0 beyond the end of the sum.
   struct Factor {
     ValueId value;
     size_t sum;
+    bool are_both_loaded;
   };
   /// What factor a load is, if it is one.
   const Factor* factor_of(const Instruction& load) const;
@@ -29,6 +31,8 @@ class ValueUses {
  private:
   void look_at(const std::vector<Instruction>& body);
   void look_for_loads(const Instruction& mma);
+  /// The load that makes a factor; through reshapes.
+  const Instruction* load_of(ValueId factor) const;
 
   std::vector<const Instruction*> makers_;
   std::vector<int> counts_;

@@ -317,8 +317,8 @@ TEST_F(AssembledTileCode, OfAnAttentionHasAShapeThatSpillsNothing) {
 
 TEST(TileCode, OfAnAttentionSaysWhyItIsNone) {
   FakeAssembler assembler;
-  expect_cuda_c(made_of(attention("float16", "512", "288"), &assembler),
-                "a query has 288 numbers, and a block holds 256");
+  expect_cuda_c(made_of(attention("float32", "512", "288"), &assembler),
+                "a query or a value has 512 numbers, and in float32 a block computes with 128");
   expect_cuda_c(
       made_of(attention("float16", "512", "64"), &assembler, {.untouched = true}, "sm_75"),
       "Tile IR is used for sm_80, sm_86, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, "

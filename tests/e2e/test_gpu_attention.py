@@ -49,10 +49,23 @@ def test_tensor_cores_multiply_short_floats(without_tiles, arch, width, products
     assert row["spill_bytes"] == 0 and loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0, loop.kinds
 
 
-# What float32 on tiles is too wide for.
-def test_wide_float32_stores_no_scores_beside_tiles(daemon):
-    kernel = _compiled(daemon, _attention(2048, 2048, 256, dtype="float32", heads=32))
-    _threads_of(kernel)
+# What float32 on tiles is too wide for. Of 512 numbers eight warps have the sums.
+@pytest.mark.parametrize(("arch", "width"), [("sm_90", 256), ("sm_80", 512), ("sm_89", 512), ("sm_90", 512)])
+def test_wide_float32_stores_no_scores_beside_tiles(daemon, arch, width):
+    kernel = _compiled(daemon, _attention(2048, 2048, width, dtype="float32", heads=32), arch=arch)
+    row = _threads_of(kernel)
+    assert row["spill_bytes"] == 0
+    loop = main_loop(daemon)
+    assert loop.widths("LDS") <= {8, 16} and loop.kinds["STG"] == 0, loop.kinds
+
+
+# Of more numbers than a block has room for, others have the other columns, and compute the scores anew.
+@pytest.mark.parametrize(("arch", "width"), [("sm_80", 512), ("sm_89", 512), ("sm_90", 512), ("sm_90", 576), ("sm_90", 1024)])
+def test_wide_short_floats_store_no_scores_without_tiles(without_tiles, arch, width):
+    kernel = _compiled(without_tiles, _attention(2048, 2048, width, dtype="float16"), arch=arch)
+    row = _threads_of(kernel)
+    assert row["spill_bytes"] == 0
+    assert main_loop(without_tiles).kinds["HMMA"] > 0
 
 
 def test_lengths_that_the_call_brings(without_tiles):

@@ -432,6 +432,21 @@ def test_hopper_attends_by_whole_warpgroups(daemon, width, products, most, causa
         assert loop.kinds[memory] == 0, loop.kinds
 
 
+# A block has 512 numbers of 64 results, so that no score is computed twice: 64x64x16 for each 16 of 512 numbers of a key, which two
+# warpgroups do both, and 64x256x16 of its own columns for each 16 keys. Warps have 32 keys at a time.
+@pytest.mark.parametrize(("arch", "width", "products", "most"), [
+    ("sm_90", 512, 36, 490), ("sm_90", 320, 36, 490), ("sm_90", 1024, 68, 780), ("sm_100", 512, 40, 330), ("sm_80", 512, 128, 760),
+    ("sm_89", 512, 128, 730)])
+def test_heads_of_many_numbers_store_no_scores(daemon, arch, width, products, most):
+    kernel = _compiled(daemon, _attention(4096, 4096, width), arch=arch)
+    row = _tiles_of_attention(kernel)
+    loop = main_loop(daemon, "kiln_tile_0")
+    compare(row["main_loop"], loop)
+    assert loop.arithmetic == products and len(loop.opcodes) <= most, loop.kinds
+    for memory in ("LDG", "STG", "STL", "LDL"):
+        assert loop.kinds[memory] == 0, loop.kinds
+
+
 # Each warp has 16 queries and 64 keys; K and V come from shared memory by ldmatrix, and are copied in the background.
 @pytest.mark.parametrize(("arch", "width", "products", "share"), [
     ("sm_80", 64, 64, 0.16), ("sm_80", 128, 128, 0.21), ("sm_89", 64, 64, 0.16), ("sm_120", 64, 64, 0.13), ("sm_120", 128, 128, 0.2)])

@@ -57,6 +57,29 @@ TEST(ChooseGpuAttention, ScoresAreNotStoredWhereThereAreMany) {
             "scores not stored, 64 queries and 64 keys a block");
 }
 
+TEST(ChooseGpuAttention, ScoresOfWideHeadsAreNotStored) {
+  for (const char* arch : {"sm_80", "sm_89", "sm_90"}) {
+    EXPECT_TRUE(taken(attention(32, 2048, 2048, 512), arch).starts_with("scores not stored"))
+        << arch;
+  }
+  // Weights that are computed where they are multiplied are multiplied by lanes alone.
+  std::string definition = attention(64, 4096, 4096, 512, "float16");
+  const auto replace = [&](std::string_view part, std::string_view other) {
+    const size_t at = definition.find(part);
+    ASSERT_NE(at, std::string::npos);
+    definition.replace(at, part.size(), other);
+  };
+  EXPECT_EQ(taken(definition, "sm_80"), "scores stored");
+  replace("W: float16[64, 4096, 4096]", "");
+  replace("W[b, i, j] = float16(E[b, i, j] / L[b, i])", "");
+  replace("W[b, i, j]", "float16(E[b, i, j] / L[b, i])");
+  EXPECT_EQ(taken(definition, "sm_80"), "scores not stored, 64 queries and 32 keys a block");
+}
+
+TEST(ChooseGpuAttention, ScoresAreStoredWhereBlocksWouldComputeThemTooOften) {
+  EXPECT_EQ(taken(attention(32, 2048, 2048, 2048), "sm_90"), "scores stored");
+}
+
 TEST(ChooseGpuAttention, ScoresAreStoredWhereFewBlocksWouldComputeThem) {
   EXPECT_EQ(taken(attention(32, 1, 4096, 64), "sm_90"), "scores stored");
   EXPECT_EQ(taken(attention(1, 256, 256, 64), "sm_90"), "scores stored");
@@ -111,7 +134,7 @@ TEST(ChooseGpuAttention, AScheduleMayAskForABlock) {
   };
   EXPECT_EQ(message_of(with(32, 32), "sm_75", false), "");
   EXPECT_EQ(message_of(with(256, 256), "sm_89", false),
-            "pragma attention_queries asks for 256 queries and 256 keys a block, which take 468992 "
+            "pragma attention_queries asks for 256 queries and 256 keys a block, which take 402432 "
             "bytes of shared memory, and a block of sm_89 has 101376; ask for fewer");
   EXPECT_EQ(message_of(with(32, 32), "sm_75", true),
             "pragma attention_queries adds up weights in another order, which strict forbids; "

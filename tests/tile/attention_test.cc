@@ -23,7 +23,10 @@ void expect_attention(const std::string& text, const std::vector<int64_t>& sizes
   const language::Kernel kernel = kernel_of(text).kernel;
   const language::Definition& definition = kernel.definition;
   ASSERT_TRUE(tile::is_attention(kernel));
-  for (const tile::AttentionShape& shape : tile::attention_shapes(kernel, arch)) {
+  std::vector<tile::AttentionShape> shapes = tile::attention_shapes(kernel, arch);
+  tile::AttentionShape& in_parts = shapes.emplace_back(shapes[0]);
+  in_parts.depth = in_parts.columns = 16;
+  for (const tile::AttentionShape& shape : shapes) {
     const tile::Program program = tile::attention(kernel, shape);
     SCOPED_TRACE(tile::print(program));
     EXPECT_EQ(tile::parse(tile::print(program)), program);
@@ -220,8 +223,9 @@ TEST(TileAttention, BlocksAreOfOtherShapesForOtherSizesAndProcessors) {
     std::vector<std::string> shapes;
     for (const tile::AttentionShape& each :
          tile::attention_shapes(kernel_of(written.text()).kernel, arch))
-      shapes.push_back(fmt::format("{} x {}, {}{}", each.queries, each.keys, each.warps,
-                                   each.depth > 0 ? fmt::format(" by {}", each.depth) : ""));
+      shapes.push_back(fmt::format("{} x {}, {}{}{}", each.queries, each.keys, each.warps,
+                                   each.depth > 0 ? fmt::format(" by {}", each.depth) : "",
+                                   each.columns > 0 ? fmt::format(" of {}", each.columns) : ""));
     return fmt::format("{}", fmt::join(shapes, "; "));
   };
   EXPECT_EQ(shapes_of("4096", "4096", "128", "sm_90"), "128 x 128, 8; 64 x 128, 0; 64 x 64, 0");
@@ -231,6 +235,11 @@ TEST(TileAttention, BlocksAreOfOtherShapesForOtherSizesAndProcessors) {
   EXPECT_EQ(shapes_of("1", "20", "64", "sm_90"), "16 x 32, 0");
   EXPECT_EQ(shapes_of("4096", "4096", "128", "sm_80"), "64 x 64, 0; 32 x 64, 0");
   EXPECT_EQ(shapes_of("4096", "4096", "200", "sm_120"), "64 x 32, 8; 32 x 32, 0");
+  EXPECT_EQ(shapes_of("4096", "4096", "512", "sm_90"), "64 x 64, 8 of 512; 64 x 32, 8 of 512");
+  EXPECT_EQ(shapes_of("4096", "4096", "1024", "sm_100"),
+            "64 x 64, 8 by 256 of 512; 64 x 32, 8 by 256 of 512");
+  EXPECT_EQ(shapes_of("4096", "4096", "300", "sm_80"),
+            "64 x 32, 8 by 128 of 512; 32 x 32, 8 by 64 of 512");
   const auto in_float32 = [&](const char* queries, const char* depth) {
     return shapes_of(queries, "4096", depth, "sm_90", "float32");
   };
@@ -254,7 +263,6 @@ TEST(TileAttention, SaysWhyOneIsNotDone) {
     written.query[2].second = written.keys[2].second = depth;
     return written;
   };
-  expect_refused(with_depth("300"), "a query has 300 numbers, and a block holds 256");
   expect_refused(with_depth("n"), "the call says how many numbers a query has");
   Attention written = with_depth("130");
   written.type = "float32";

@@ -28,13 +28,14 @@
 namespace kiln::autoschedule {
 namespace {
 
+using tile::HeadParts;
 using tile::ThreadBlock;
 using tile::ThreadedWork;
 
 constexpr ThreadBlock kBlocks[] = {{128, 64}, {128, 32}, {64, 64}, {64, 32},
                                    {32, 32},  {32, 16},  {16, 16}};
-// Scores and sums of a thread, in as many registers: with more of them cubins spill.
-constexpr int64_t kMostSums = 192;
+// Queries and keys of so many numbers are in shared memory whole, in one of the blocks.
+constexpr int64_t kNarrow = 128;
 // Instructions for each score beside its products, of which one is an exponential (docs/gpu.md).
 constexpr double kScoreInstructions = 7;
 constexpr double kFunctionLanes = 16;  // CUDA C++ programming guide, native arithmetic instructions
@@ -58,13 +59,18 @@ struct PartCycles {
   double products;
   double shared;
   double issue;
+  double copied;  // from L2
 };
 
 PartCycles cycles_of_part(const ThreadedWork& work, const ThreadBlock& block,
-                          const GpuMachine& machine) {
+                          const HeadParts& parts, const GpuMachine& machine) {
   const auto queries = static_cast<double>(block.queries);
   const auto keys = static_cast<double>(block.keys);
-  const auto numbers = static_cast<double>(work.depth + work.width);
+  const auto depth = static_cast<double>(work.depth);
+  const auto columns = static_cast<double>(parts.columns);
+  const double numbers = depth + columns;
+  // Queries that a block has no room for are copied again.
+  const double copied = keys * numbers + (parts.depth < work.depth ? queries * depth : 0);
   const auto warps = static_cast<double>(warps_of(work, block));
   const double products = queries * keys * numbers;
   const double scores = queries * keys;
@@ -74,9 +80,9 @@ PartCycles cycles_of_part(const ThreadedWork& work, const ThreadBlock& block,
   if (work.has_matrices) {
     cycles.products = products / (static_cast<double>(machine.matrix_lanes) * machine.warp_share);
     // Each warp loads all keys and values; its own queries and weights once.
-    const double bytes = 2 * (warps * keys * numbers + keys * numbers +
-                              queries * static_cast<double>(work.depth) + 2 * scores);
+    const double bytes = 2 * (warps * keys * numbers + copied + queries * depth + 2 * scores);
     cycles.shared = bytes / kSharedBytes;
+    cycles.copied = 2 * copied / machine.l2_bytes;
     cycles.issue = others + products /
                                 static_cast<double>(ir::kMatrixRows * ir::kMatrixColumns * 16) /
                                 kSchedulers;
@@ -85,43 +91,55 @@ PartCycles cycles_of_part(const ThreadedWork& work, const ThreadBlock& block,
   cycles.products = products / static_cast<double>(machine.float_lanes);
   const double threads = warps * ir::kWarp;
   const double rows = queries * 16 / threads;  // of a thread; 16 have a row
-  const double of_scores = static_cast<double>(work.depth) * (rows + keys / 16);
-  const double of_sums = keys * (rows + static_cast<double>(work.width) / 16);
-  cycles.shared = warps * (of_scores + of_sums) + 2 * (scores + keys * numbers) / ir::kWarp;
+  const double of_scores = depth * (rows + keys / 16);
+  const double of_sums = keys * (rows + columns / 16);
+  cycles.shared = warps * (of_scores + of_sums) + 2 * (scores + copied) / ir::kWarp;
+  cycles.copied = 4 * copied / machine.l2_bytes;
   cycles.issue = others + products / static_cast<double>(ir::kWarp * kSchedulers);
   return cycles;
 }
 
 /// Of a block that fits an architecture: cycles of the busiest multiprocessor.
 std::optional<double> cycles_of(const ThreadedWork& work, const ThreadBlock& block,
-                                const GpuMachine& machine, const ir::GpuArch& arch) {
-  const int64_t threads = warps_of(work, block) * ir::kWarp;
-  const int64_t sums = block.queries * (block.keys + work.width) / threads;
-  const int64_t bytes = tile::shared_bytes_of(work, block);
-  if (bytes > arch.shared_bytes_of_block || sums > kMostSums) return std::nullopt;
+                                const HeadParts& parts, const GpuMachine& machine,
+                                const ir::GpuArch& arch) {
+  if (parts.depth < work.depth && work.depth <= kNarrow) return std::nullopt;
+  const int64_t bytes = tile::shared_bytes_of(work, block, parts);
+  if (bytes > arch.shared_bytes_of_block ||
+      tile::sums_of_thread(work, block, parts) > tile::kMostSums)
+    return std::nullopt;
   const auto at_once =
       static_cast<double>(std::max<int64_t>(arch.shared_bytes / (bytes + arch.uncounted_bytes), 1));
   const auto multiprocessors = static_cast<double>(machine.multiprocessors);
-  const double blocks = work.heads * ceil_div(work.queries, static_cast<double>(block.queries));
+  const double blocks =
+      work.heads * ceil_div(work.queries, static_cast<double>(block.queries)) *
+      ceil_div(static_cast<double>(work.width), static_cast<double>(parts.columns));
   const double turns = ceil_div(blocks, multiprocessors);
-  const double parts = ceil_div(work.keys, static_cast<double>(block.keys)) * work.seen;
-  const PartCycles part = cycles_of_part(work, block, machine);
-  const double busy = std::max({part.products, part.shared, part.issue});
+  const double parts_of_keys = ceil_div(work.keys, static_cast<double>(block.keys)) * work.seen;
+  const PartCycles part = cycles_of_part(work, block, parts, machine);
+  const double busy = std::max({part.products, part.shared, part.issue, part.copied});
+  const double waits =
+      ceil_div(static_cast<double>(work.depth), static_cast<double>(parts.depth)) * kWaits;
   // Blocks at once wait together.
   const double together = std::min(at_once, turns);
   const double alone = together > 1 ? 0 : part.issue - std::min(part.issue, part.products);
-  return turns * parts * (busy + alone) + turns / together * parts * kWaits;
+  return turns * parts_of_keys * (busy + alone) + turns / together * parts_of_keys * waits;
 }
 
 /// Of launches that store the scores, each as good as it can be.
 double cycles_stored(const ThreadedWork& work, const GpuMachine& machine) {
   const double scores = work.heads * work.queries * work.keys;
-  const auto numbers = static_cast<double>(work.depth + work.width);
-  const double lanes = work.has_matrices
-                           ? static_cast<double>(machine.matrix_lanes) * machine.warp_share
-                           : static_cast<double>(machine.float_lanes);
+  const auto depth = static_cast<double>(work.depth);
+  const auto width = static_cast<double>(work.width);
+  const double numbers = depth + width;
+  const auto lanes = static_cast<double>(machine.float_lanes);
+  const double of_scores =
+      work.has_matrices ? static_cast<double>(machine.matrix_lanes) * machine.warp_share : lanes;
+  // Weights that are computed where they are multiplied are no factor of tensor cores.
+  const double of_sums = work.has_stage_of_weights ? of_scores : lanes;
   const auto multiprocessors = static_cast<double>(machine.multiprocessors);
-  const double products = scores * numbers / (lanes * kProductShare) / multiprocessors;
+  const double products =
+      scores * (depth / of_scores + width / of_sums) / kProductShare / multiprocessors;
   const double element = work.has_matrices ? 2 : 4;
   const double read = work.heads * (work.queries + work.keys) * numbers * element;
   const bool stay = scores * element + read <= static_cast<double>(machine.l2_size);
@@ -170,7 +188,8 @@ std::vector<StageSketches> with_threaded_attention(std::vector<StageSketches> st
   const StageId last = stages.back().stage;
   std::vector<std::pair<double, Sketch>> sketches;
   for (const ThreadBlock& block : kBlocks) {
-    const auto cycles = cycles_of(work, block, machine, limits);
+    const HeadParts parts = tile::parts_of(work, block, without_figures(arch));
+    const auto cycles = cycles_of(work, block, parts, machine, limits);
     if (cycles) sketches.emplace_back(*cycles, threaded(last, block));
   }
   sketches.emplace_back(cycles_stored(work, machine), stored(stages));

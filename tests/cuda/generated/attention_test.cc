@@ -18,11 +18,13 @@
 namespace kiln::testing {
 namespace {
 
+constexpr tile::HeadParts kWhole = {256, 256};
+
 ir::Kernel loops_of(const language::Kernel& kernel, const tile::ThreadBlock& block,
-                    const std::string& arch) {
+                    const tile::HeadParts& parts, const std::string& arch) {
   LoweringObserver silent;
-  return run_passes(tile::threaded_attention(kernel, block, arch), {TargetKind::Cuda, arch}, {},
-                    Layout::Compact, silent);
+  return run_passes(tile::threaded_attention(kernel, block, parts, arch), {TargetKind::Cuda, arch},
+                    {}, Layout::Compact, silent);
 }
 
 /// One that is drawn.
@@ -50,7 +52,9 @@ TEST(ThreadedAttention, OfAnySizeBatchLayoutMaskAndBlockIsTheDefinition) {
     drawn.inputs = drawn_inputs(drawn.kernel, drawn.sizes, random);
     constexpr int64_t kSides[] = {16, 32, 64, 128};
     const tile::ThreadBlock block{kSides[random.between(0, 3)], kSides[random.between(0, 2)]};
-    const ir::Kernel loops = loops_of(drawn.kernel, block, random.chance(0.7) ? "sm_80" : "sm_75");
+    const tile::HeadParts parts{kSides[random.between(0, 2)], kSides[random.between(0, 2)]};
+    const ir::Kernel loops =
+        loops_of(drawn.kernel, block, parts, random.chance(0.7) ? "sm_80" : "sm_75");
     SCOPED_TRACE(
         fmt::format("to repeat: KILN_FUZZ_SEED={}\n{}{}", seed, drawn.text, ir::print(loops)));
     const std::vector<HostTensor> expected =
@@ -67,6 +71,54 @@ TEST(ThreadedAttention, OfAnySizeBatchLayoutMaskAndBlockIsTheDefinition) {
     expect_near(gpu.run(drawn.place, drawn.sizes, drawn.inputs).at(0), drawn.expected,
                 drawn.inputs.at(2));
     if (HasFailure()) return;
+  }
+}
+
+/// Beside heads that a block has whole: numbers of a result that another block has, and queries and
+/// keys of which it multiplies a part at a time.
+TEST(ThreadedAttention, OfWideHeadsIsTheDefinition) {
+  struct Case {
+    const char* type;
+    const char* depth;
+    const char* width;
+    const char* arch;
+    tile::HeadParts parts;
+  };
+  const Case cases[] = {{"float16", "512", "512", "sm_80", {256, 512}},
+                        {"bfloat16", "300", "330", "sm_89", {256, 512}},
+                        {"float32", "512", "512", "sm_80", {512, 32}},
+                        {"float32", "331", "300", "sm_75", {256, 64}},
+                        {"float16", "576", "512", "sm_75", {256, 64}}};
+  HostGpu gpu;
+  Random random(1);
+  std::vector<language::Kernel> kernels;
+  std::vector<std::vector<HostTensor>> inputs;
+  for (const Case& each : cases) {
+    Attention written;
+    written.type = each.type;
+    written.batches.clear();
+    written.depth.second = each.depth;
+    written.column.second = each.width;
+    written.query = {{"i", "70"}, {"k", each.depth}};
+    written.keys = {{"j", "70"}, {"k", each.depth}};
+    written.values = {{"j", "70"}, {"d", each.width}};
+    written.output = {{"i", "70"}, {"d", each.width}};
+    written.score = "select(j <= i, T * 0.0625, -inf)";
+    const language::Kernel& kernel = kernels.emplace_back(kernel_of(written.text()).kernel);
+    inputs.push_back(drawn_inputs(kernel, {}, random));
+    const tile::ThreadBlock block{32, 32};
+    const tile::HeadParts parts =
+        tile::parts_of(tile::threaded_work(kernel, each.arch), block, each.arch);
+    EXPECT_EQ(parts.columns, each.parts.columns) << each.arch;
+    EXPECT_EQ(parts.depth, each.parts.depth) << each.arch;
+    gpu.add(loops_of(kernel, block, parts, each.arch));
+  }
+  gpu.compile(false);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const HostTensor expected =
+        language::evaluate(kernels[i].definition, kernels[i].names, {}, inputs[i]).at(0);
+    SCOPED_TRACE(i);
+    expect_near(gpu.run(i, {}, inputs[i]).at(0), expected, inputs[i].at(2));
   }
 }
 
@@ -93,7 +145,7 @@ TEST(ThreadedAttention, OfOneTensorIsTheDefinition) {
                               type))
             .kernel);
     inputs.push_back(drawn_inputs(kernel, {}, random));
-    gpu.add(loops_of(kernel, {32, 32}, "sm_80"));
+    gpu.add(loops_of(kernel, {32, 32}, kWhole, "sm_80"));
   }
   gpu.compile(false);
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -132,7 +184,7 @@ TEST(ThreadedAttention, MissesEachOfItsBarriersAndAwaits) {
                                                       .output = {{"i", "40"}, {"d", "16"}}}
                                                 .text())
                                       .kernel;
-  const ir::Kernel loops = loops_of(kernel, {32, 32}, "sm_80");
+  const ir::Kernel loops = loops_of(kernel, {32, 32}, kWhole, "sm_80");
   EXPECT_TRUE(is_right_on_host(kernel, loops));
   const std::string source = source_of(loops);
   for (const auto& [what, call, least] :
