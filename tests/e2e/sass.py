@@ -98,6 +98,22 @@ def _rows_of(daemon, entry):
     return _rows(re.split(r"\.section\s+\.text\.", own)[0])
 
 
+def code_of(cubin, file, entry):
+    """All instructions of an entry of a cubin, and its longest loop, if it has one."""
+    return _code_of(_rows(re.split(r"\.section\s+\.text\.", _section(cubin, file, entry))[0]))
+
+
+def code_of_daemon(daemon, entry="kiln_compact_0"):
+    """The same of the one kernel that a daemon has compiled for cuda."""
+    return _code_of(_rows_of(daemon, entry))
+
+
+def _code_of(rows):
+    loops = [Loop([opcode for opcode in loop.opcodes if opcode != "NOP"]) for _, loop in _loops(rows)]
+    longest = max(loops, key=lambda loop: len(loop.opcodes), default=None)
+    return Loop([row[0] for row in rows if row[0] != "NOP"]), longest
+
+
 def whole_code(daemon, entry="kiln_compact_0"):
     """All instructions, of a kernel whose loops are written out."""
     return Loop([row[0] for row in _rows_of(daemon, entry) if row[0] != "NOP"])
