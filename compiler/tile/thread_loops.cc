@@ -21,6 +21,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/tile/form_error.h"
 #include "compiler/tile/shared_factors.h"
+#include "compiler/tile/shared_steps.h"
 #include "compiler/tile/thread_elements.h"
 #include "compiler/tile/thread_products.h"
 
@@ -197,7 +198,9 @@ class ThreadLoops {
                                 .columns = columns,
                                 .steps = steps};
     if (fetches_ && is_factor(each.operands[1], *fetches_->second)) add(Await::make(0));
-    add(layout_.has_matrices() ? by_matrices(product) : by_lanes(product));
+    add(layout_.has_matrices()      ? by_matrices(product)
+        : are_steps_shared(product) ? by_lanes_with_shared_steps(product)
+                                    : by_lanes(product));
     if (fetches_ && is_factor(each.operands[1], *fetches_->first)) fetch_next();
   }
 

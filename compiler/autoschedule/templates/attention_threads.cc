@@ -21,6 +21,7 @@
 #include "compiler/ir/gpu_arch.h"
 #include "compiler/ir/matrix_unit.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/tile/shared_steps.h"
 #include "compiler/tile/thread_attention.h"
 #include "runtime/core/error.h"
 #include "runtime/core/gpu_name.h"
@@ -39,6 +40,8 @@ constexpr int64_t kNarrow = 128;
 // Instructions for each score beside its products, of which one is an exponential (docs/gpu.md).
 constexpr double kScoreInstructions = 7;
 constexpr double kFunctionLanes = 16;  // CUDA C++ programming guide, native arithmetic instructions
+// Cycles of shared memory for each sum of a thread that four of them have added up.
+constexpr double kGiven = 6;
 // A block waits for what it copies, and at barriers, three times in a part of the keys.
 constexpr double kWaits = kLoadCycles + 200;
 // What products come to of what their units could do at best (docs/gpu.md), and launches that store
@@ -91,7 +94,12 @@ PartCycles cycles_of_part(const ThreadedWork& work, const ThreadBlock& block,
   cycles.products = products / static_cast<double>(machine.float_lanes);
   const double threads = warps * ir::kWarp;
   const double rows = queries * 16 / threads;  // of a thread; 16 have a row
-  const double of_scores = depth * (rows + keys / 16);
+  // Where four threads share the steps, they give each other three of their sums for each.
+  const double loaded = depth * (rows + keys / 16);
+  const bool is_shared = tile::are_steps_shared(static_cast<int64_t>(rows), block.keys / 16);
+  const double given =
+      kGiven * rows * keys / 16 * ceil_div(depth, static_cast<double>(parts.depth));
+  const double of_scores = is_shared ? loaded / 2 + given : loaded;
   const double of_sums = keys * (rows + columns / 16);
   cycles.shared = warps * (of_scores + of_sums) + 2 * (scores + copied) / ir::kWarp;
   cycles.copied = 4 * copied / machine.l2_bytes;
