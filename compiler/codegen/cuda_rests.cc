@@ -4,8 +4,8 @@
 //   products } }
 //     ->  #pragma unroll 1 for s_1: NVRTC reads and schedules one iteration where it would be eight
 //
-// Of a causal attention of 128 numbers in bfloat16 these were a third of its time, and took so many
-// registers that some were spilled.
+// Of an attention of 128 numbers in bfloat16 whose mask has a loop of its own these are a third of
+// its time, and take so many registers that some are spilled.
 #include "compiler/codegen/cuda_rests.h"
 
 #include <algorithm>

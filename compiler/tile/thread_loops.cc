@@ -11,6 +11,9 @@
 //
 //   background { K[0] }; await
 //   for p: background { V[p] }; S = Q K; background { K[p + 1] }; P = ..; await; O = O + P V
+//
+// Of two loops of which the second one masks what the first one takes as it is, one is made that
+// masks from there on: half of the code (masked_loops.cc).
 #include "compiler/tile/thread_loops.h"
 
 #include <algorithm>
@@ -20,6 +23,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/tile/form_error.h"
+#include "compiler/tile/masked_loops.h"
 #include "compiler/tile/shared_factors.h"
 #include "compiler/tile/shared_steps.h"
 #include "compiler/tile/thread_elements.h"
@@ -87,8 +91,22 @@ class ThreadLoops {
     copied_[factor.value] = factors_.copied(std::get<tile::Load>(load.what), factor, out);
   }
   void write_after_copies(const std::vector<Instruction>& body) {
-    for (const Instruction& each : body)
+    for (size_t i = 0; i < body.size(); ++i) {
+      const Instruction& each = body[i];
+      if (i + 1 < body.size() && are_read_by(body[i + 1], each.results)) {
+        const std::optional<Masks> masks = masks_of_second(program_, each, body[i + 1]);
+        if (masks) {
+          write_both(each, body[++i], *masks);
+          continue;
+        }
+      }
       std::visit([&](const auto& what) { write(what, each); }, each.what);
+    }
+  }
+  /// Whether nothing but the instruction does.
+  bool are_read_by(const Instruction& reader, const std::vector<ValueId>& values) const {
+    return !values.empty() && reader.operands == values &&
+           std::ranges::all_of(values, [&](ValueId value) { return uses_.count_of(value) == 1; });
   }
   void add(Stmt stmt) { out_.push_back(std::move(stmt)); }
 
@@ -121,7 +139,16 @@ class ThreadLoops {
   void keep(ValueId value) {
     if (elements_.are_in_registers(value)) return;
     const BufferRef registers = add_registers(value);
-    assign(registers, type_of(value).shape, value);
+    const auto masked = masks_ ? masks_->values->find(value) : Masks::const_iterator();
+    if (masks_ && masked != masks_->values->end()) {
+      assign(registers, type_of(value).shape, masked->second);
+      std::vector<Stmt> around = std::exchange(out_, {});
+      assign(registers, type_of(value).shape, value);
+      around.push_back(If::make(masks_->is_masked, Block::make(std::exchange(out_, {}))));
+      out_ = std::move(around);
+    } else {
+      assign(registers, type_of(value).shape, value);
+    }
     elements_.set_registers(value, registers);
   }
   void assign(const BufferRef& registers, const std::vector<int64_t>& shape, ValueId value) {
@@ -227,6 +254,11 @@ class ThreadLoops {
     AxisId axis = 0;
     Expr next;  // the part that the iteration after this one is at
   };
+  /// Values of a loop that are masked in some parts alone.
+  struct Masked {
+    const Masks* values = nullptr;
+    Expr is_masked;
+  };
   std::optional<Fetches> fetches_of(const tile::For& loop) const {
     if (!layout_.has_matrices()) return std::nullopt;
     std::vector<const Instruction*> loads;
@@ -258,21 +290,34 @@ class ThreadLoops {
   }
 
   void write(const tile::For& loop, const Instruction& each) {
+    write_loop(loop, each, each.operands, nullptr);
+  }
+  /// Two loops as one, which masks where the second one would.
+  void write_both(const Instruction& first, const Instruction& second, const Masks& masks) {
+    write_loop(std::get<tile::For>(second.what), second, first.operands, &masks);
+  }
+
+  /// The part of an axis that begins at a place, or the next one.
+  Expr part_at(AxisId axis, ValueId place) const {
+    const Indices alone(type_of(place).shape.size(), alone_along());
+    return max(ceildiv(elements_(place, alone), index(program_.axes[axis].step)), index(0));
+  }
+
+  /// With masks the loop begins at the first part, and masks from where it says that it begins.
+  void write_loop(const tile::For& loop, const Instruction& each,
+                  const std::vector<ValueId>& starts, const Masks* masks) {
     if (loop.axes.size() != 1) refuse_form("threads go along one axis at a time");
     const AxisId axis = loop.axes[0];
     for (size_t i = 0; i < loop.carried.size(); ++i)
-      elements_.set_registers(loop.carried[i],
-                              carried_registers(loop.carried[i], each.operands[i]));
-    const int64_t step = program_.axes[axis].step;
-    const auto part_at = [&](ValueId place) {
-      const Indices alone(type_of(place).shape.size(), alone_along());
-      return max(ceildiv(elements_(place, alone), index(step)), index(0));
-    };
+      elements_.set_registers(loop.carried[i], carried_registers(loop.carried[i], starts[i]));
     Expr end = places_.parts_of(axis);
-    if (loop.until) end = min(part_at(*loop.until), end);
-    const Expr begin = loop.from ? part_at(*loop.from) : index(0);
+    if (loop.until) end = min(part_at(axis, *loop.until), end);
+    const bool begins_later = loop.from && masks == nullptr;
+    const Expr begin = begins_later ? part_at(axis, *loop.from) : index(0);
     const VarRef part = Var::make(program_.axes[axis].name);
-    const Expr count = loop.from ? max(end - begin, index(0)) : end;
+    const Expr count = begins_later ? max(end - begin, index(0)) : end;
+    const auto masks_around = std::exchange(masks_, std::nullopt);
+    if (masks != nullptr) masks_ = Masked{masks, less_equal(part_at(axis, *loop.from), Expr(part))};
     const auto fetches_around = std::exchange(fetches_, fetches_of(loop));
     if (fetches_) {
       const Expr last = max(places_.parts_of(axis) - 1, index(0));
@@ -303,6 +348,7 @@ class ThreadLoops {
     Stmt body = Block::make(std::exchange(out_, std::move(around)));
     add(ir::For::make(part, count, LoopKind::Serial, std::move(body)));
     fetches_ = fetches_around;
+    masks_ = masks_around;
     for (size_t i = 0; i < each.results.size(); ++i)
       elements_.set_registers(each.results[i], elements_.registers_of(loop.carried[i]));
   }
@@ -358,6 +404,7 @@ class ThreadLoops {
   std::map<ValueId, SharedFactor> copied_;
   std::vector<BufferRef> locals_;
   std::optional<Fetches> fetches_;  // of the loop around
+  std::optional<Masked> masks_;     // likewise
   std::vector<Stmt> out_;
 };
 

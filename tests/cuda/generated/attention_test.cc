@@ -159,6 +159,14 @@ TEST(ThreadedAttention, OfOneTensorIsTheDefinition) {
   }
 }
 
+/// The code of a part of the keys is there once: two products.
+TEST(ThreadedAttention, MasksInTheLoopThatGoesThroughAllKeys) {
+  Attention written;
+  written.score = "select(j <= i, T * 0.25, -inf)";
+  const ir::Kernel loops = loops_of(kernel_of(written.text()).kernel, {32, 32}, kWhole, "sm_80");
+  EXPECT_EQ(count_in(source_of(loops), "kiln_multiply<kiln_float16"), 2U) << source_of(loops);
+}
+
 /// Whether the threads of a block compute this one as the definition says; what they do wrong is
 /// found, too.
 bool is_right_on_host(const language::Kernel& kernel, const ir::Kernel& loops) {
