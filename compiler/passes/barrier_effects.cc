@@ -42,12 +42,20 @@ class CopiesInTurn : public Visitor {
     for (const auto& [buffer, dimensions] : dimensions_) {
       if (dimensions.empty()) continue;
       const auto [dimension, copies] = *dimensions.begin();
-      result[buffer] = {loop_, copies, dimension};
+      Turns turns{loop_, copies, dimension};
+      for (const Load* load : loads_)
+        if (load->buffer == buffer) turns.read |= turns.touched(load->indices);
+      result[buffer] = turns;
     }
     return result;
   }
 
  private:
+  using Visitor::visit;
+  void visit(const Load& load) override {
+    loads_.push_back(&load);
+    Visitor::visit(load);
+  }
   void element(const BufferRef& buffer, const std::vector<Expr>& indices) override {
     std::map<size_t, int64_t> dimensions;
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -64,6 +72,7 @@ class CopiesInTurn : public Visitor {
   }
 
   const VarRef loop_;
+  std::vector<const Load*> loads_;
   /// Those that say which copy, and of how many.
   std::unordered_map<BufferRef, std::map<size_t, int64_t>> dimensions_;
 };
@@ -91,8 +100,10 @@ class CollectEffects : public Visitor {
     Visitor::visit(node);
   }
   void visit(const Await&) override {
-    for (const BufferRef& buffer : shared_.late)
-      note_written(buffer, in_turn_.contains(buffer) ? kThisTurn : kAllCopies);
+    for (const BufferRef& buffer : shared_.late) {
+      const auto turns = in_turn_.find(buffer);
+      note_written(buffer, turns == in_turn_.end() ? kAllCopies : turns->second.read);
+    }
   }
   void note_written(const BufferRef& buffer, Copies copies) {
     if (!is_asked(buffer)) return;

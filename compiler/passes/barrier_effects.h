@@ -13,7 +13,6 @@ namespace kiln::passes {
 /// Of a buffer whose copies the iterations of a loop use in turn: which of them, a bit each. The
 /// first one is that of this iteration, then that of the next, and so on.
 using Copies = uint32_t;
-constexpr Copies kThisTurn = 1;
 constexpr Copies kAllCopies = ~Copies{0};
 
 /// How the iterations of a loop take turns with the copies of a buffer.
@@ -21,6 +20,7 @@ struct Turns {
   ir::VarRef loop;
   int64_t copies = 0;
   size_t dimension = 0;  // whose index says which one
+  Copies read = 0;       // by an iteration
 
   /// Those that an access with these indices touches.
   Copies touched(const std::vector<ir::Expr>& indices) const;
@@ -107,7 +107,7 @@ struct Effects {
 BuffersInTurn copies_in_turn(const ir::For& loop);
 
 /// What `stmt` does to contested buffers, or to those of `only`; of those that take turns around
-/// it, to which copies. What is awaited is written there: of those in turn this turn's copy.
+/// it, to which copies. What is awaited is written there: of those in turn what an iteration reads.
 Effects effects_of(const ir::Stmt& stmt, const SharedBuffers& shared, const BuffersInTurn& in_turn,
                    const BuffersInTurn* only = nullptr);
 

@@ -379,6 +379,25 @@ TEST(InsertBarriers, WaitsBehindWhatIsAwaited) {
   expect_becomes(insert_barriers, text(""), text("barrier"), kCuda);
 }
 
+/// Also where the loop begins with a later iteration, since the first one stands before it.
+TEST(InsertBarriers, KnowsWhichOfTheCopiesIsAwaited) {
+  const auto text = [](const char* barrier) {
+    return fmt::format(
+        R"(fn f(A: float32[9, 32], C: float32[9, 32]) {{ for b in 0..1 bind(blockIdx.x) {{
+          allocate s: float32[3, 32] scope(shared)
+          for t in 0..32 bind(threadIdx.x) {{
+            background {{ s[1, t] = A[1, t] }}
+            background {{ s[2, t] = A[2, t] }}
+            for k in 0..6 {{
+              await 1
+              {}
+              background {{ s[floormod(k, 3), t] = A[k + 3, t] }}
+              C[k, t] = s[floormod(k + 1, 3), 31 - t] }} }} }} }})",
+        barrier);
+  };
+  expect_becomes(insert_barriers, text(""), text("barrier"), kCuda);
+}
+
 /// Some threads read both copies, or one that no iteration agrees on.
 TEST(InsertBarriers, DoesNotTrustCopiesThatTakeNoTurns) {
   for (const char* other : {"1", "floormod(k, 3)", "floormod(u, 2)"}) {
