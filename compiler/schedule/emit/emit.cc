@@ -163,6 +163,7 @@ class Emitter {
       nests.push_back(nest_of(id));
     ir::Stmt result = body();
     std::vector<LateNest> late;
+    std::vector<ir::Stmt> put;
     int64_t copies = 0;
     for (size_t i = here.size(); i-- > 0;) {
       if (is_filled_by_block(here[i])) {
@@ -174,13 +175,20 @@ class Emitter {
         copies = late_copies(graph_, here[i], target_);
         continue;
       }
-      if (is_fetched_early(walk.stage, axis, here[i]))
-        nests[i] = fetched_early(walk, level, here[i], nests[i]);
+      const bool is_early = is_fetched_early(walk.stage, axis, here[i]);
+      if (is_early) nests[i] = fetched_early(walk, level, here[i], nests[i]);
+      if (is_early && !allocates_here(here[i])) {
+        put.insert(put.begin(), nests[i]);
+        continue;
+      }
       result = ir::Block::make({nests[i], result});
       if (allocates_here(here[i])) result = allocate(here[i], result);
     }
-    if (late.empty()) return result;
-    return ir::Block::make({fetched_late(walk, level, late, copies), result});
+    // What waited in registers is stored before threads wait for copies of the others, so that they
+    // wait once.
+    if (!late.empty()) put.push_back(fetched_late(walk, level, late, copies));
+    put.push_back(std::move(result));
+    return ir::Block::make(std::move(put));
   }
 
   /// Whether the part of a later iteration is copied in the background.
@@ -345,7 +353,8 @@ class Emitter {
     ir::Stmt result = ir::Block::make(std::move(before));
     for (; early_.size() > early; early_.pop_back()) {
       result = ir::Block::make({early_.back().first, std::move(result)});
-      if (early_.back().registers) result = ir::Allocate::make(early_.back().registers, result);
+      for (const ir::BufferRef& registers : early_.back().registers)
+        result = ir::Allocate::make(registers, result);
     }
     if (is_threads && threads_around_ == 0) result = with_shared_memory(std::move(result));
     if (is_init) return result;

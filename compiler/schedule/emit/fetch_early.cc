@@ -1,7 +1,8 @@
 // Fetches what the next iteration of a pipelined loop needs while this one computes: through
 // registers, which every GPU has, so that loads are under way during the arithmetic. What is stored
-// at the loop is cut into a load, one iteration early, and a store. Modulo scheduling of two stages
-// (Lam, 1988), of a tile as in CUTLASS's SIMT main loop.
+// at the loop is cut into its loads, one iteration early, and what is computed of them and stored:
+// computed at once it would wait for them. Modulo scheduling of two stages (Lam, 1988), of a tile
+// as in CUTLASS's SIMT main loop.
 #include "compiler/schedule/emit/fetch_early.h"
 
 #include <algorithm>
@@ -20,6 +21,68 @@ namespace kiln::schedule {
 namespace {
 
 using namespace ir;
+
+/// Takes the loads out of a value, each of which has registers of its own, an element for each of
+/// these places. Of a choice between a load and something else the whole is one, and a load inside
+/// of another choice is made under its conditions.
+class TakeLoads : public Mutator {
+ public:
+  struct Taken {
+    Expr fetched;
+    BufferRef registers;
+  };
+
+  TakeLoads(std::string name, std::vector<Expr> shape, std::vector<Expr> places)
+      : name_(std::move(name)), shape_(std::move(shape)), places_(std::move(places)) {}
+
+  /// Of what loads nothing, all.
+  Expr take_all(const Expr& value) {
+    const Expr rest = (*this)(value);
+    return taken.empty() ? take(value) : rest;
+  }
+
+  std::vector<Taken> taken;  // no two of them equal
+
+ private:
+  using Mutator::visit;
+
+  Expr visit(const Load& load) override {
+    Expr fetched = &load;
+    for (const Expr& condition : conditions_)
+      fetched = Call::make(Operator::IfThenElse, {condition, fetched, constant(load.type, 0)});
+    return take(fetched);
+  }
+
+  Expr visit(const Call& call) override {
+    if (call.op != Operator::IfThenElse) return Mutator::visit(call);
+    const bool is_one = as<Load>(call.args[1]) != nullptr && !reads_memory(call.args[2]);
+    const bool is_other = as<Load>(call.args[2]) != nullptr && !reads_memory(call.args[1]);
+    if (conditions_.empty() && (reads_memory(call.args[0]) || is_one || is_other))
+      return take(&call);
+    const Expr condition = (*this)(call.args[0]);
+    conditions_.push_back(call.args[0]);
+    const Expr holds = (*this)(call.args[1]);
+    conditions_.back() = logical_not(call.args[0]);
+    const Expr otherwise = (*this)(call.args[2]);
+    conditions_.pop_back();
+    return Call::make(Operator::IfThenElse, {condition, holds, otherwise});
+  }
+
+  Expr take(const Expr& fetched) {
+    auto same = std::ranges::find_if(
+        taken, [&](const Taken& other) { return equal_trees(other.fetched, fetched); });
+    if (same == taken.end()) {
+      taken.push_back({fetched, Buffer::make(name_, fetched->type.element, shape_, Scope::Local)});
+      same = taken.end() - 1;
+    }
+    return Load::make(same->registers, places_);
+  }
+
+  const std::string name_;
+  const std::vector<Expr> shape_;
+  const std::vector<Expr> places_;
+  std::vector<Expr> conditions_;  // of the choices around
+};
 
 class Cut {
  public:
@@ -49,7 +112,12 @@ class Cut {
     }
   }
 
-  BufferRef registers() const {
+  /// What is loaded of the value that is stored, and the value made of it.
+  struct Parts {
+    std::vector<TakeLoads::Taken> loaded;
+    Expr value;
+  };
+  Parts parts() const {
     if (store_ == nullptr) refuse_value();
     std::vector<Expr> shape;
     for (const For* loop : loops_) {
@@ -61,8 +129,9 @@ class Cut {
       }
       shape.push_back(loop->extent);
     }
-    return Buffer::make(store_->buffer->name + ".next", store_->buffer->type, std::move(shape),
-                        Scope::Local);
+    TakeLoads take(store_->buffer->name + ".next", std::move(shape), places());
+    Expr value = take.take_all(store_->value);
+    return {std::move(take.taken), std::move(value)};
   }
 
   /// The nest with another statement in the place of its store.
@@ -70,13 +139,16 @@ class Cut {
     return fresh_copy(Replace(store_, statement)(nest));
   }
 
-  Stmt load_to(const BufferRef& registers) const {
-    return Store::make(registers, places(), store_->value);
+  Stmt load(const Parts& parts) const {
+    std::vector<Stmt> loads;
+    for (const TakeLoads::Taken& each : parts.loaded)
+      loads.push_back(Store::make(each.registers, places(), each.fetched));
+    return Block::make(std::move(loads));
   }
   /// What is checked was so when the value was fetched. What is turned on the way was fetched at
   /// once all the same, and is stored one by one.
-  Stmt put_from(const BufferRef& registers, const Stmt& nest) const {
-    const Stmt put = Store::make(store_->buffer, store_->indices, Load::make(registers, places()));
+  Stmt put(const Parts& parts, const Stmt& nest) const {
+    const Stmt put = Store::make(store_->buffer, store_->indices, parts.value);
     return WithoutChecks()(with(OneByOne(*this)(nest), put));
   }
 
@@ -222,7 +294,7 @@ EarlyFetch fetch_late(const std::vector<LateNest>& nests, int64_t copies, const 
     first.push_back(fetch_of(index(i)));
   // Each iteration is one more group, so that those that may be missing are the last ones.
   const Stmt await = Await::make(static_cast<int>(copies - 2));
-  return {.registers = nullptr,
+  return {.registers = {},
           .first = Block::make(std::move(first)),
           .put = nullptr,
           .next = Block::make({await, fetch_of(loop + index(copies - 1))})};
@@ -235,15 +307,17 @@ EarlyFetch fetch_early(const Stmt& nest, const VarRef& loop, const Expr& extent,
   Cut cut(around, called, axis);
   const Stmt by_threads = cut.by_threads_around(nest);
   cut.find_store(by_threads);
-  EarlyFetch result;
-  result.registers = cut.registers();
-  const Stmt fetch = cut.with(by_threads, cut.load_to(result.registers));
+  const Cut::Parts parts = cut.parts();
+  const Stmt fetch = cut.with(by_threads, cut.load(parts));
   const auto fetch_of = [&](const Expr& iteration) {
     return If::make(less(iteration, extent), fresh_copy(substitute(fetch, {{loop, iteration}})));
   };
+  EarlyFetch result;
+  for (const TakeLoads::Taken& each : parts.loaded)
+    result.registers.push_back(each.registers);
   result.first = fetch_of(index(0));
   result.next = fetch_of(loop + index(1));
-  result.put = cut.put_from(result.registers, by_threads);
+  result.put = cut.put(parts, by_threads);
   return result;
 }
 

@@ -14,15 +14,15 @@ bool is_pipelined(const StageGraph& graph, StageId consumer, AxisId axis);
 /// Whether a stage reads one that is computed at a loop of the consumer.
 bool reads_what_is_computed_at(const StageGraph& graph, StageId id, StageId consumer);
 
-/// What is computed at a pipelined loop, cut in two: its values are in registers of the thread one
-/// iteration before they are stored.
+/// What is computed at a pipelined loop, cut in two: what it loads is in registers of the thread
+/// one iteration before the values that it makes of it are stored.
 ///
-///   for k in 0..n { for t { s[t] = A[k, t] } .. }
+///   for k in 0..n { for t { s[t] = A[k, t] * 2 } .. }
 ///     ->
 ///   allocate s.next: float32[1] { if 0 < n { s.next[0] = A[0, t] }
-///     for k in 0..n { s[t] = s.next[0]; if k + 1 < n { s.next[0] = A[k + 1, t] } .. } }
+///     for k in 0..n { s[t] = s.next[0] * 2; if k + 1 < n { s.next[0] = A[k + 1, t] } .. } }
 struct EarlyFetch {
-  ir::BufferRef registers;
+  std::vector<ir::BufferRef> registers;
   ir::Stmt first;  // in front of the loop
   ir::Stmt put;    // in each iteration, in the place of what is computed
   ir::Stmt next;   // behind `put`

@@ -237,6 +237,34 @@ TEST(StepsOnHost, WhatHardwareDoesNotCopyWaitsInRegisters) {
   EXPECT_GT(count_in(source, "kiln_copy<4, "), 0u) << source;
 }
 
+/// What is computed waits as it is loaded, and each of what it is computed of, under its condition;
+/// it is stored before threads wait for what hardware copies, and they wait once.
+TEST(StepsOnHost, WhatIsComputedOfLoadsWaitsInRegistersAsTheyAre) {
+  const std::string source = right_source(
+      R"(kernel k(A: float16[16, 256], s: float32[256], B: float32[256, 16]) -> (C: float32[16, 16]) {
+  R: float32[16, 256]
+  R[i, k] = if_then_else(k >= 5, max(float32(A[i, k - 5]), 0.0) * s[k], s[0] + 1)
+  C[i, j] = sum[k < 256](R[i, k] * B[k, j])
+  schedule cuda {
+    cache_read(R, shared, C) cache_read(B, shared, C) compute_inline(R)
+    bind(C.i, threadIdx.y) bind(C.j, threadIdx.x)
+    split(C.k, factor=16) compute_at(R.shared, C.k.outer) compute_at(B.shared, C.k.outer)
+    bind(R.shared.ax0, threadIdx.y) bind(R.shared.ax1, threadIdx.x) double_buffer(R.shared)
+    bind(B.shared.ax0, threadIdx.y) bind(B.shared.ax1, threadIdx.x)
+    software_pipeline(C.k.outer, stages=4)
+  } })",
+      {});
+  EXPECT_EQ(count_in(source, "kiln_float16 R_shared_next"), 1u) << source;
+  EXPECT_EQ(count_in(source, "float R_shared_next"), 2u) << source;
+  // The first iteration, behind it, four that are written out, and the rest is a loop.
+  EXPECT_EQ(count_in(source, "__syncthreads();"), 7u) << source;
+  const size_t put = source.find("      R_shared[");
+  ASSERT_NE(put, std::string::npos);
+  const std::string stored = source.substr(put + 6, source.find('\n', put) - put - 6);
+  EXPECT_NE(stored.find("kiln_max"), std::string::npos) << stored;
+  EXPECT_EQ(stored.find("A["), std::string::npos) << stored;
+}
+
 TEST(StepsOnHost, AnIterationOfThreeStagesWaitsOnceAndNeedsIt) {
   const language::TextKernel text =
       kernel_of(product("64", "software_pipeline(C.local.k.outer, stages=3)"));
