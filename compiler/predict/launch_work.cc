@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/autoschedule/recognise/instructions.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 
 namespace kiln::predict {
@@ -34,20 +35,10 @@ constexpr int64_t kMostRegisters = 255;
 // all loads are under way at once.
 constexpr double kOperationCycles = 4;
 constexpr double kShortLoop = 32;
-// Instructions of a loop's end, of a function and of a division: estimated.
-constexpr double kLoopInstructions = 3;
-constexpr double kFunctionInstructions = 8;
-constexpr double kDivisionInstructions = 9;
+constexpr double kLoopInstructions = 3;  // of a loop's end: estimated
 
 bool is_block(ThreadAxis axis) {
   return axis == ThreadAxis::BlockX || axis == ThreadAxis::BlockY || axis == ThreadAxis::BlockZ;
-}
-
-double instructions_of(const Operations& operations) {
-  if (operations.op == Operator::Div || operations.op == Operator::Sqrt)
-    return kDivisionInstructions;
-  const bool is_function = operations.op >= Operator::Exp && operations.op <= Operator::Hypot;
-  return is_function && operations.op != Operator::Fma ? kFunctionInstructions : 1;
 }
 
 class Launch : public LaunchWork {
@@ -125,7 +116,7 @@ class Launch : public LaunchWork {
     work.takes_turns = fills_shared(nest);
     for (const Operations& operations : nest.operations) {
       const double count = operations.count * static_cast<double>(operations.lanes);
-      work.instructions += count * instructions_of(operations);
+      work.instructions += count * autoschedule::thread_instructions(operations.op);
       const bool multiplies = operations.op == Operator::Mul || operations.op == Operator::Add ||
                               operations.op == Operator::Sub || operations.op == Operator::Fma;
       if (operations.is_float && multiplies) work.multiply_adds += count;

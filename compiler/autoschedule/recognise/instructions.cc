@@ -71,6 +71,29 @@ bool divides(Operator op) { return op == Operator::Div || divides_whole(op); }
 
 }  // namespace
 
+// Of what the code for sm_80 and sm_90 has those that a value goes through that is no special case.
+double thread_instructions(Operator op) {
+  constexpr double kFunction = 8;
+  switch (op) {
+    case Operator::Div:
+    case Operator::Sqrt:
+    case Operator::Rsqrt: return 9;
+    case Operator::Tanh: return 16;
+    case Operator::Sigmoid: return 20;
+    case Operator::Erf:
+    case Operator::Log:
+    case Operator::Log2:
+    case Operator::Log10:
+    case Operator::Log1p: return 24;
+    case Operator::Sin:
+    case Operator::Cos:
+    case Operator::Tan: return 28;
+    case Operator::Pow: return 50;
+    case Operator::Fma: return 1;
+    default: return op >= Operator::Exp && op <= Operator::Hypot ? kFunction : 1;
+  }
+}
+
 bool divides_whole(Operator op) {
   return op == Operator::FloorDiv || op == Operator::FloorMod || op == Operator::TruncDiv ||
          op == Operator::TruncMod;

@@ -19,6 +19,10 @@ struct Operations {
 /// Whether it is a division of whole numbers, or what is left of one.
 bool divides_whole(language::Operator op);
 
+/// Of a thread of a GPU, for an operation on one element: of a function or a division about so
+/// many.
+double thread_instructions(language::Operator op);
+
 /// Cycles for which operations keep a core busy: the ports of multiply-adds, and all vector ports;
 /// and how long one register of them takes, of which each waits for the one before.
 struct Busy {
