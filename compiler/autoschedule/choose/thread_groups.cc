@@ -39,6 +39,10 @@ std::optional<Group> group_of(const Chooser& chooser, StageId last) {
 
 }  // namespace
 
+bool has_group(const Chooser& chooser, StageId stage) {
+  return group_of(chooser, stage).has_value();
+}
+
 std::map<StageId, Group> groups_for_threads(const Chooser& chooser,
                                             const std::vector<bool>& touched,
                                             const std::map<StageId, Tiles>& tiles) {

@@ -21,4 +21,7 @@ std::map<StageId, Group> groups_for_threads(const Chooser& chooser,
                                             const std::vector<bool>& touched,
                                             const std::map<StageId, Tiles>& tiles);
 
+/// Whether a stage would have others in its loop.
+bool has_group(const Chooser& chooser, StageId stage);
+
 }  // namespace kiln::autoschedule

@@ -17,12 +17,11 @@
 #include "compiler/autoschedule/templates/few_rows.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
-#include "compiler/autoschedule/templates/parameters.h"
 #include "compiler/autoschedule/templates/row_threads.h"
 #include "compiler/autoschedule/templates/scan_threads.h"
-#include "compiler/autoschedule/templates/shared_transposes.h"
 #include "compiler/autoschedule/templates/split_sums.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
+#include "compiler/autoschedule/templates/thread_sketches.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -65,32 +64,6 @@ void bind_outermost(const StageGraph& graph, StepWriter& steps, StageId id, bool
   steps.bind(id, thread, "threadIdx.x");
 }
 
-/// A transpose in tiles; else one thread an element, or for some neighbours, or of a scatter one
-/// for each of what cannot meet.
-std::vector<Sketch> thread_sketches(const Chooser& chooser, StageId root) {
-  const StageGraph& graph = chooser.graph;
-  std::vector<Sketch> transposes = shared_transpose_sketches(chooser, root);
-  if (!transposes.empty()) return transposes;
-  if (graph[root].kind == Stage::Kind::Scatter) {
-    return {{.name = "threads",
-             .parameters = {block_parameter()},
-             .write = [&graph, root](StepWriter& steps, const Values& values) {
-               bind_scatter(graph, steps, root, values.get("block", 256));
-             }}};
-  }
-  if (graph[root].kind == Stage::Kind::Scan) return scan_thread_sketches(chooser, root);
-  const auto [lanes, vectors] = elements_of_thread(graph, root, gpu_machine(chooser.arch));
-  std::vector<Parameter> parameters = {block_parameter()};
-  if (lanes > 1) parameters.push_back({"lanes", {1, lanes}, lanes});
-  if (vectors > 1) parameters.push_back({"vectors", {1, vectors}, vectors});
-  return {{.name = "threads",
-           .parameters = std::move(parameters),
-           .write = [&graph, root](StepWriter& steps, const Values& values) {
-             bind_elements(graph, steps, root, values.get("block", 256),
-                           {.lanes = values.get("lanes", 1), .vectors = values.get("vectors", 1)});
-           }}};
-}
-
 /// What a stage with steps gets on a GPU: nothing is left open.
 std::vector<Sketch> touched_sketches(const StageGraph& graph, StageId root) {
   if (has_bound_loop(graph, root) || graph[root].kind == Stage::Kind::Scatter) return {};
@@ -110,7 +83,7 @@ std::set<StageId> taken_stages(const std::map<StageId, Tiles>& tiles,
                                const std::map<StageId, Group>& groups) {
   std::set<StageId> taken;
   for (const auto& [id, of_stage] : tiles) {
-    taken.insert(of_stage.paddings.begin(), of_stage.paddings.end());
+    taken.insert(of_stage.preceding.begin(), of_stage.preceding.end());
     if (of_stage.epilogue) taken.insert(of_stage.epilogue->stage);
   }
   for (const auto& [last, group] : groups)
@@ -143,8 +116,13 @@ std::vector<StageSketches> thread_space(const Chooser& chooser, const std::vecto
   const std::set<StageId> members = taken_stages({}, groups);
   for (auto& [id, of_stage] : tiles)
     if (of_stage.epilogue && members.contains(of_stage.epilogue->stage))
-      of_stage = tiles_of(chooser, id, std::nullopt);
-  std::erase_if(tiles, [](const auto& each) { return each.second.sketches.empty(); });
+      of_stage =
+          tiles_of(chooser, id, std::nullopt, [preceding = of_stage.preceding](StageId each) {
+            return std::ranges::find(preceding, each) != preceding.end();
+          });
+  std::erase_if(tiles, [&](const auto& each) {
+    return each.second.sketches.empty() || groups.contains(each.first);
+  });
   const std::set<StageId> taken = taken_stages(tiles, groups);
   std::vector<StageSketches> stages;
   for (const StageId id : graph.stage_of_id) {

@@ -3,12 +3,15 @@
 
 #include <set>
 
+#include "compiler/autoschedule/choose/thread_groups.h"
 #include "compiler/autoschedule/recognise/image.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
 #include "compiler/autoschedule/templates/column_threads.h"
+#include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/few_rows.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/matrix_forms.h"
 #include "compiler/autoschedule/templates/matrix_tiles.h"
 #include "compiler/autoschedule/templates/row_threads.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
@@ -35,13 +38,13 @@ Tiles element_tiles(const Chooser& chooser, StageId id, const std::optional<Epil
   const bool is_plain =
       is_open(graph, id) && reductions_inside(graph, id).empty() && !is_row_reduction(chooser, id);
   if (!is_plain) return {};
-  Tiles tiles{.paddings = paddings_for(graph, id)};
+  Tiles tiles{.preceding = paddings_for(graph, id)};
   if (graph[id].is_reduction()) tiles.epilogue = epilogue;
   const auto lines = lines_of_thread(graph, id, gpu_machine(chooser.arch));
-  if (tiles.paddings.empty() && !tiles.epilogue && !lines) return {};
+  if (tiles.preceding.empty() && !tiles.epilogue && !lines) return {};
   tiles.sketches = {{.name = "threads",
                      .parameters = {block_parameter()},
-                     .write = [&graph, id, lines, paddings = tiles.paddings,
+                     .write = [&graph, id, lines, paddings = tiles.preceding,
                                epilogue = tiles.epilogue](StepWriter& steps, const Values& values) {
                        for (const StageId padding : paddings)
                          steps.compute_inline(padding);
@@ -52,14 +55,25 @@ Tiles element_tiles(const Chooser& chooser, StageId id, const std::optional<Epil
 
 }  // namespace
 
-Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue) {
+Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue,
+               const MayBeTaken& may_be_taken) {
   // Either all of a stage's sketches keep the order of its sum, or none does.
-  std::vector<Sketch> matrices = matrix_tile_sketches(chooser, id, epilogue);
-  if (!matrices.empty())
-    return {std::move(matrices), in_list(padding_of_matrix_tiles(chooser, id)), epilogue};
-  std::vector<Sketch> blocks = block_tile_sketches(chooser, id, epilogue);
-  if (!blocks.empty())
-    return {std::move(blocks), in_list(padding_of_block_tiles(chooser.graph, id)), epilogue};
+  const auto free_of = [&](std::vector<StageId> prologues) {
+    std::erase_if(prologues, [&](StageId prologue) { return !may_be_taken(prologue); });
+    return prologues;
+  };
+  const std::vector<StageId> of_matrices = free_of(prologues_of_matrix_tiles(chooser, id));
+  std::vector<Sketch> matrices = matrix_tile_sketches(chooser, id, epilogue, of_matrices);
+  if (!matrices.empty()) {
+    return {std::move(matrices),
+            joined({of_matrices, in_list(padding_of_matrix_tiles(chooser, id))}), epilogue};
+  }
+  const std::vector<StageId> of_blocks = free_of(prologues_of_block_tiles(chooser.graph, id));
+  std::vector<Sketch> blocks = block_tile_sketches(chooser, id, epilogue, of_blocks);
+  if (!blocks.empty()) {
+    return {std::move(blocks),
+            joined({of_blocks, in_list(padding_of_block_tiles(chooser.graph, id))}), epilogue};
+  }
   std::vector<Sketch> columns = column_thread_sketches(chooser, id, epilogue);
   if (!columns.empty()) return {std::move(columns), {}, epilogue};
   std::vector<Sketch> few = few_rows_sketches(chooser, id, epilogue);
@@ -75,7 +89,12 @@ std::map<StageId, Tiles> tiles_of_stages(const Chooser& chooser, const std::vect
     std::optional<Epilogue> epilogue = epilogue_of(chooser.graph, id);
     if (epilogue && (touched[epilogue->stage] || taken.contains(epilogue->stage)))
       epilogue = std::nullopt;
-    Tiles tiles = tiles_of(chooser, id, epilogue);
+    // What is computed with other results, or of whole rows, stays there.
+    const auto may_be_taken = [&](StageId prologue) {
+      return !touched[prologue] && !taken.contains(prologue) && !found.contains(prologue) &&
+             !has_group(chooser, prologue);
+    };
+    Tiles tiles = tiles_of(chooser, id, epilogue, may_be_taken);
     if (tiles.sketches.empty()) continue;
     if (tiles.epilogue) taken.insert(tiles.epilogue->stage);
     found.emplace(id, std::move(tiles));

@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/prove.h"
 #include "compiler/autoschedule/recognise/chooser.h"
+#include "compiler/autoschedule/recognise/prologue.h"
 #include "compiler/ir/build.h"
 #include "compiler/schedule/graph/reads.h"
 
@@ -47,17 +48,6 @@ bool measure_window(const StageGraph& graph, const Stage& stage, const ir::Expr&
   image.stride = *stride;
   image.reach = *reach;
   return true;
-}
-
-bool is_computed_for(const StageGraph& graph, StageId source, StageId reader) {
-  const Stage& stage = graph[source];
-  if (!is_free(graph, source) || graph.has_parameter(source) || stage.is_reduction() ||
-      stage.bodies.size() != 1 || !reductions_inside(graph, source).empty() ||
-      has_indirect_reads(stage)) {
-    return false;
-  }
-  const std::vector<StageId> readers = schedule::readers_of(graph, source);
-  return readers.size() == 1 && readers[0] == reader;
 }
 
 bool is_constant(const ir::Expr& expr) {

@@ -3,6 +3,7 @@
 #include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/block_tile_cost.h"
+#include "compiler/autoschedule/templates/prologue_choice.h"
 #include "compiler/autoschedule/templates/step_writer.h"
 
 namespace kiln::autoschedule {
@@ -22,8 +23,13 @@ struct BlockTile {
   int64_t steps = 0;               // of the sum at once, or of its first axis
   ThreadTile own = {4, 4};         // of a thread
   std::optional<StageId> padding;  // computed where a factor is fetched, and nowhere else
+  PrologueChoice prologues = {};   // in front of the factors
   std::optional<Epilogue> epilogue = {};  // computed with the results, which are stored nowhere
 };
+
+/// Elements of a factor that a thread may fetch at once: of one that is computed meanwhile, those
+/// that all it is made of lie side by side for.
+int64_t most_lanes(const StageGraph& graph, const BlockTile& tile, const ir::TensorRead& read);
 
 /// What is not known makes 0 of the rows, columns or steps.
 BlockProduct product_of(const StageGraph& graph, const BlockTile& tile);

@@ -33,12 +33,20 @@ double cycles_of_step(const BlockProduct& product, const ThreadTile& tile,
   const auto columns = static_cast<double>(tile.columns);
   const auto bytes = static_cast<double>(product.element_bytes);
   const double loads = (rows + columns) * bytes / kVectorBytes;
+  const auto fetched_bytes = [&](const FetchWork& work) {
+    return work.bytes > 0 ? work.bytes : bytes;
+  };
+  // A side's elements of the step are shared by the threads of the block.
+  const double computed =
+      (rows * product.row_work.instructions + columns * product.column_work.instructions) /
+      kThreadsOfSide;
   const double arithmetic = kWarps * 32 * rows * columns / static_cast<double>(machine.float_lanes);
   const double issue =
-      kWarps * (rows * columns + loads + kLoopInstructions) / kSchedulers / kIssued;
+      kWarps * (rows * columns + loads + computed + kLoopInstructions) / kSchedulers / kIssued;
   // What each thread of a warp gets, though others get the same.
   const double shared = kWarps * 32 * (rows + columns) * bytes / kSharedBytes;
-  const double fetched = kThreadsOfSide * (rows + columns) * bytes;
+  const double fetched = kThreadsOfSide * (rows * fetched_bytes(product.row_work) +
+                                           columns * fetched_bytes(product.column_work));
   return std::max({arithmetic, issue, shared, fetched / machine.l2_bytes});
 }
 

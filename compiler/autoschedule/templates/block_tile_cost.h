@@ -9,6 +9,13 @@ namespace kiln::autoschedule {
 /// Threads along each side of a block's tile.
 constexpr int64_t kThreadsOfSide = 16;
 
+/// What a thread does for an element of a factor that it fetches, and where that is computed what
+/// for it is fetched.
+struct FetchWork {
+  double instructions = 0;  // beside loading and storing
+  double bytes = 0;         // loaded; 0: those of the factor
+};
+
 /// A contraction in numbers; extents that are not known are 0.
 struct BlockProduct {
   int64_t rows = 0;
@@ -16,6 +23,8 @@ struct BlockProduct {
   int64_t steps = 0;  // of the whole reduction
   int64_t batch = 1;
   int64_t element_bytes = 4;  // of a factor
+  FetchWork row_work = {};
+  FetchWork column_work = {};
 };
 
 /// Rows and columns whose sums one thread has.

@@ -33,7 +33,7 @@ void fetch_together(StepWriter& steps, StageId copy, const std::vector<AxisId>& 
 /// multiple of that, so that all of its tiles are aligned; `axes` are those of a plain read.
 int64_t lanes_of(const StageGraph& graph, const BlockTile& tile, const ir::TensorRead& read,
                  const std::vector<AxisId>& axes) {
-  const int64_t lanes = kVectorBytesOfThread / size_of(read.type.element);
+  const int64_t lanes = most_lanes(graph, tile, read);
   if (lanes < 2 || !is_permuted(graph, read, axes)) return 1;
   for (const AxisId axis : axes) {
     if (!is_contiguous_in(graph, read, axis)) continue;
@@ -83,9 +83,11 @@ class TileWriter {
     const StageId id = tile_.stage;
     const Contraction& contraction = tile_.contraction;
     std::vector<Fetch> fetches;
-    if (!tile_.is_joined)
+    if (!tile_.is_joined) {
       fetches = {fetch(*contraction.row_factor, contraction.row),
                  fetch(*contraction.column_factor, contraction.column)};
+      compute_prologues();
+    }
     // The loops give the sums their layout, then they are those of what is stored.
     cut(id);
     const auto [sums, axes] = steps_.cache_write(id, "local");
@@ -109,6 +111,7 @@ class TileWriter {
           fetch_joined(*contraction.row_factor, sums, of_sums, of_sums.rows, part, step),
           fetch_joined(*contraction.column_factor, sums, of_sums, of_sums.columns, part, step)};
       if (tile_.padding) steps_.compute_inline(*tile_.padding);
+      compute_prologues();
     }
     // Each iteration stores beside what others still read of the one before: one barrier.
     for (const Fetch& each : fetches) {
@@ -125,6 +128,12 @@ class TileWriter {
     std::vector<AxisId> axes;  // neighbours of the source last
     int64_t lanes = 1;         // of them that a thread fetches at once
   };
+
+  /// Where they are fetched.
+  void compute_prologues() {
+    for (const StageId stage : tile_.prologues.computed)
+      steps_.compute_inline(stage);
+  }
 
   /// The lines of a transposed copy: threads store what they have fetched along the sum, each
   /// element in another line, and read vectors along a line. None swizzled, as those are at
@@ -185,7 +194,7 @@ class TileWriter {
     if (side.group) layout.push_back(*side.group);
     layout.insert(layout.end(), {side.thread, side.own});
     const auto [copy, axes] = steps_.cache_read({read.stage, read.output}, sums, layout, "shared");
-    const int64_t lanes = kVectorBytesOfThread / size_of(read.type.element);
+    const int64_t lanes = most_lanes(graph_, tile_, read);
     const auto may_be_vectors = [&](const std::vector<AxisId>& along) {
       return lanes > 1 && elements_in_order(graph_, read, along) % lanes == 0;
     };

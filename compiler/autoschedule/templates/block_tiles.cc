@@ -19,9 +19,11 @@
 #include <fmt/format.h>
 
 #include "compiler/analysis/affine.h"
+#include "compiler/autoschedule/recognise/prologue.h"
 #include "compiler/autoschedule/templates/block_tile.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/fetched_factors.h"
+#include "compiler/autoschedule/templates/prologue_cost.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
 #include "compiler/ir/build.h"
 
@@ -39,6 +41,7 @@ constexpr int64_t kSumBytes = 256;        // of a thread's sums: a quarter of it
 constexpr int64_t kManySums = 64;         // of a thread; more are half of its registers
 constexpr int64_t kFewSums = 16;          // of a thread: short code of many steps
 constexpr ThreadTile kAnyTile = {4, 4};   // the first: taken where sizes are not known
+constexpr int64_t kAnySteps = 16;
 constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8},  {2, 4},
                                  {4, 2}, {2, 8}, {8, 2}, {16, 8}, {8, 16}};
 // Products of a thread between two barriers: NVRTC takes 1.2 s for so many, which is why the tiles
@@ -206,20 +209,42 @@ void add_tiles(const StageGraph& graph, const std::optional<BlockTile>& form,
   }
 }
 
+/// What a tile takes, and what is stored for it before, with its sum in so many parts. Of sizes
+/// that are not known all tiles with one choice of prologues take the same.
+double tile_cycles(const StageGraph& graph, const BlockTile& tile, const GpuMachine& machine,
+                   int64_t parts = 1) {
+  BlockProduct product = product_of(graph, tile);
+  ThreadTile own = tile.own;
+  int64_t steps = tile.steps;
+  if (product.rows * product.columns * product.steps == 0) {
+    for (int64_t* extent : {&product.rows, &product.columns, &product.steps})
+      *extent = kAnyExtent;
+    own = kAnyTile;
+    steps = kAnySteps;
+  }
+  product.batch *= parts;
+  product.steps = ceil_div(product.steps, parts);
+  return block_cycles(product, own, steps, machine) + stored_cycles(graph, tile.prologues, machine);
+}
+
 /// The tiles that fit, the one that is predicted to be fastest first, those of very long code last.
-std::vector<BlockTile> tiles_of(const StageGraph& graph, std::string_view arch, StageId id) {
+std::vector<BlockTile> tiles_of(const StageGraph& graph, std::string_view arch, StageId id,
+                                const std::vector<StageId>& prologues) {
   std::vector<BlockTile> tiles;
-  const std::optional<BlockTile> any = any_tile_of(graph, id);
+  std::optional<BlockTile> any = any_tile_of(graph, id);
   if (!any) return tiles;
-  add_tiles(graph, of_joined_axes(graph, *any), tiles);
-  // Where one tile computes the padding, all do, since it is no stage by itself then.
-  if (tiles.empty() || !tiles[0].padding) add_tiles(graph, of_one_axis_a_side(graph, *any), tiles);
+  for (PrologueChoice& choice : prologue_choices(prologues)) {
+    any->prologues = std::move(choice);
+    std::vector<BlockTile> of_choice;
+    add_tiles(graph, of_joined_axes(graph, *any), of_choice);
+    // Where one tile computes the padding, all do, since it is no stage by itself then.
+    if (of_choice.empty() || !of_choice[0].padding)
+      add_tiles(graph, of_one_axis_a_side(graph, *any), of_choice);
+    tiles.insert(tiles.end(), of_choice.begin(), of_choice.end());
+  }
   const GpuMachine machine = gpu_machine(arch);
   std::ranges::stable_sort(tiles, {}, [&](const BlockTile& tile) {
-    const BlockProduct product = product_of(graph, tile);
-    const bool is_known = product.rows * product.columns * product.steps > 0;
-    return std::pair(sums_of(tile) > kManySums,
-                     is_known ? block_cycles(product, tile.own, tile.steps, machine) : 0);
+    return std::pair(sums_of(tile) > kManySums, tile_cycles(graph, tile, machine));
   });
   return tiles;
 }
@@ -232,7 +257,15 @@ BlockProduct product_of(const StageGraph& graph, const BlockTile& tile) {
   const auto extent = [&](const std::vector<AxisId>& axes) {
     return constant_extent_of(graph, axes).value_or(0);
   };
-  BlockProduct product{.element_bytes = size_of(contraction.row_factor->type.element)};
+  const auto work_of = [&](const ir::TensorRead& read) {
+    if (!tile.prologues.computes(read.stage)) return FetchWork{};
+    const PrologueWork work = prologue_work(graph, read.stage);
+    const auto lanes = static_cast<double>(most_lanes(graph, tile, read));
+    return FetchWork{work.instructions + work.other_loads / lanes, work.bytes};
+  };
+  BlockProduct product{.element_bytes = size_of(contraction.row_factor->type.element),
+                       .row_work = work_of(*contraction.row_factor),
+                       .column_work = work_of(*contraction.column_factor)};
   for (const AxisId axis : tile.batch)
     product.batch *= std::max<int64_t>(extent({axis}), 1);
   if (tile.is_joined) {
@@ -247,55 +280,62 @@ BlockProduct product_of(const StageGraph& graph, const BlockTile& tile) {
   return product;
 }
 
+int64_t most_lanes(const StageGraph& graph, const BlockTile& tile, const ir::TensorRead& read) {
+  const int64_t lanes = kVectorBytesOfThread / size_of(read.type.element);
+  const bool serves = lanes > 1 && (!tile.prologues.computes(read.stage) ||
+                                    aligned_elements(graph, read.stage) % lanes == 0);
+  return serves ? lanes : 1;
+}
+
+std::vector<StageId> prologues_of_block_tiles(const StageGraph& graph, StageId id) {
+  const std::optional<BlockTile> any = any_tile_of(graph, id);
+  return any ? prologues_of_factors(graph, id, any->contraction) : std::vector<StageId>{};
+}
+
 bool has_block_tiles(const StageGraph& graph, StageId id) {
-  return !tiles_of(graph, "", id).empty();
+  return !tiles_of(graph, "", id, {}).empty();
 }
 
 CyclesOfParts block_tile_cycles(const Chooser& chooser, StageId id) {
-  struct Cut {
-    BlockProduct product;
-    ThreadTile own;
-    int64_t steps;
-  };
-  std::vector<Cut> cuts;
-  for (const BlockTile& tile : tiles_of(chooser.graph, chooser.arch, id)) {
-    const BlockProduct product = product_of(chooser.graph, tile);
-    if (product.rows * product.columns * product.steps == 0) return {};
-    if (sums_of(tile) > kManySums) continue;
-    cuts.push_back({product, tile.own, tile.steps});
-  }
-  if (cuts.empty()) return {};
-  return [cuts, machine = gpu_machine(chooser.arch)](int64_t parts) {
+  const StageGraph& graph = chooser.graph;
+  std::vector<BlockTile> tiles =
+      tiles_of(graph, chooser.arch, id, prologues_of_block_tiles(graph, id));
+  std::erase_if(tiles, [](const BlockTile& tile) { return sums_of(tile) > kManySums; });
+  const bool are_known = std::ranges::all_of(tiles, [&](const BlockTile& tile) {
+    const BlockProduct product = product_of(graph, tile);
+    return product.rows * product.columns * product.steps > 0;
+  });
+  if (tiles.empty() || !are_known) return {};
+  return [tiles = std::move(tiles), &graph, machine = gpu_machine(chooser.arch)](int64_t parts) {
     double shortest = std::numeric_limits<double>::infinity();
-    for (Cut cut : cuts) {
-      cut.product.batch *= parts;
-      cut.product.steps = ceil_div(cut.product.steps, parts);
-      shortest = std::min(shortest, block_cycles(cut.product, cut.own, cut.steps, machine));
-    }
+    for (const BlockTile& tile : tiles)
+      shortest = std::min(shortest, tile_cycles(graph, tile, machine, parts));
     return shortest;
   };
 }
 
 std::optional<StageId> padding_of_block_tiles(const StageGraph& graph, StageId id) {
-  const std::vector<BlockTile> tiles = tiles_of(graph, "", id);
+  const std::vector<BlockTile> tiles = tiles_of(graph, "", id, {});
   return tiles.empty() ? std::nullopt : tiles[0].padding;
 }
 
 std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id,
-                                        const std::optional<Epilogue>& epilogue) {
+                                        const std::optional<Epilogue>& epilogue,
+                                        const std::vector<StageId>& prologues) {
   std::vector<Sketch> sketches;
-  for (const BlockTile& tile : tiles_of(chooser.graph, chooser.arch, id)) {
-    sketches.push_back({.name = fmt::format("{} a block, {} x {} a thread",
-                                            tile.is_joined ? "a tile of all axes" : "a tile",
-                                            tile.own.rows, tile.own.columns),
-                        .parameters = {steps_parameter(chooser.graph, tile)},
-                        .write = [&graph = chooser.graph, tile, epilogue](StepWriter& writer,
-                                                                          const Values& values) {
-                          BlockTile taken = tile;
-                          taken.steps = values.get("steps", tile.steps);
-                          taken.epilogue = epilogue;
-                          write_block_tile(graph, taken, writer);
-                        }});
+  for (const BlockTile& tile : tiles_of(chooser.graph, chooser.arch, id, prologues)) {
+    Sketch sketch{.name = fmt::format("{} a block, {} x {} a thread",
+                                      tile.is_joined ? "a tile of all axes" : "a tile",
+                                      tile.own.rows, tile.own.columns),
+                  .parameters = {steps_parameter(chooser.graph, tile)},
+                  .write = [&graph = chooser.graph, tile, epilogue](StepWriter& writer,
+                                                                    const Values& values) {
+                    BlockTile taken = tile;
+                    taken.steps = values.get("steps", tile.steps);
+                    taken.epilogue = epilogue;
+                    write_block_tile(graph, taken, writer);
+                  }};
+    sketches.push_back(with_prologues(chooser, tile.prologues, std::move(sketch)));
   }
   return sketches;
 }

@@ -13,11 +13,16 @@ namespace kiln::autoschedule {
 /// of both factors to shared memory together, some steps of the reduction at a time, and each of
 /// them keeps the sums of a small tile of its own in registers.
 ///
-/// The one that is predicted to be fastest comes first. None where the stage is no contraction,
-/// where it is known to be smaller than a tile, or where the parts are of no constant size, as
-/// those of a window of any size.
+/// Each of `prologues`, some of prologues_of_block_tiles(), the threads compute of what they fetch,
+/// or a launch stores it before. The one that is predicted to be fastest comes first. None where
+/// the stage is no contraction, where it is known to be smaller than a tile, or where the parts are
+/// of no constant size, as those of a window of any size.
 std::vector<Sketch> block_tile_sketches(const Chooser& chooser, StageId id,
-                                        const std::optional<Epilogue>& epilogue);
+                                        const std::optional<Epilogue>& epilogue,
+                                        const std::vector<StageId>& prologues);
+
+/// The stages in front of the factors that such tiles may compute.
+std::vector<StageId> prologues_of_block_tiles(const StageGraph& graph, StageId id);
 
 /// The stage that puts something around a factor, where all such tiles of a stage do that when they
 /// fetch it: then it is no stage by itself.

@@ -5,6 +5,7 @@
 
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/recognise/image.h"
+#include "compiler/autoschedule/recognise/prologue.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/ir/build.h"
 
@@ -62,6 +63,15 @@ std::optional<StageId> padding_of_factors(const StageGraph& graph, StageId stage
   for (const ir::TensorRead* read : {contraction.row_factor, contraction.column_factor})
     if (is_padding_for(graph, read->stage, stage)) padding = read->stage;
   return padding;
+}
+
+std::vector<StageId> prologues_of_factors(const StageGraph& graph, StageId stage,
+                                          const Contraction& contraction) {
+  std::vector<StageId> prologues;
+  for (const ir::TensorRead* read : {contraction.row_factor, contraction.column_factor})
+    if (is_prologue(graph, read->stage, stage) && !is_padding_for(graph, read->stage, stage))
+      prologues.push_back(read->stage);
+  return prologues;
 }
 
 }  // namespace kiln::autoschedule

@@ -26,4 +26,9 @@ bool have_plain_extents(const StageGraph& graph, const std::vector<AxisId>& axes
 std::optional<StageId> padding_of_factors(const StageGraph& graph, StageId stage,
                                           const Contraction& contraction);
 
+/// The stages in front of its factors that can be computed where these are fetched, or stored: all
+/// but what puts something around one.
+std::vector<StageId> prologues_of_factors(const StageGraph& graph, StageId stage,
+                                          const Contraction& contraction);
+
 }  // namespace kiln::autoschedule

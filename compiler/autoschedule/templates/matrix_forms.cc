@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "compiler/analysis/matrix_fragments.h"
+#include "compiler/autoschedule/recognise/prologue.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/fetched_factors.h"
 #include "compiler/ir/build.h"
@@ -197,6 +198,23 @@ std::optional<MatrixTile> with_copies(const StageGraph& graph, MatrixTile tile) 
   return has_any ? std::optional(tile) : std::nullopt;
 }
 
+/// The forms of a tile, with copies of factors and without.
+std::vector<MatrixTile> forms_of(const StageGraph& graph, const MatrixTile& any) {
+  const auto plain = of_one_axis_a_side(graph, any);
+  const auto joined = of_joined_axes(graph, any);
+  // Where one tile computes the padding, all do, since it is no stage by itself then.
+  const bool has_padding = joined && joined->padding;
+  std::vector<MatrixTile> forms;
+  if (plain && !has_padding) forms.push_back(*plain);
+  const bool is_same = plain && joined && plain->sides.rows == joined->sides.rows &&
+                       plain->sides.columns == joined->sides.columns;
+  if (joined && (!is_same || has_padding)) forms.push_back(*joined);
+  for (size_t i = 0, count = forms.size(); i < count; ++i) {
+    if (const auto copied = with_copies(graph, forms[i])) forms.push_back(*copied);
+  }
+  return forms;
+}
+
 /// What lanes load of a panel at once, and threads, side by side along its lines, fill.
 SharedLines lines_of(const Panel& panel, int64_t bytes, bool are_columns) {
   const bool is_turned = !panel.is_along_sum;
@@ -223,22 +241,22 @@ SharedLines lines_of(const Panel& panel, int64_t bytes, bool are_columns) {
 
 }  // namespace
 
-std::vector<MatrixTile> matrix_forms(const Chooser& chooser, StageId id) {
+std::vector<StageId> prologues_of_matrix_tiles(const Chooser& chooser, StageId id) {
   const std::optional<MatrixTile> any = any_tile_of(chooser, id);
+  return any ? prologues_of_factors(chooser.graph, id, any->contraction) : std::vector<StageId>{};
+}
+
+std::vector<MatrixTile> matrix_forms(const Chooser& chooser, StageId id,
+                                     const std::vector<StageId>& prologues) {
+  std::optional<MatrixTile> any = any_tile_of(chooser, id);
   if (!any) return {};
-  const auto plain = of_one_axis_a_side(chooser.graph, *any);
-  const auto joined = of_joined_axes(chooser.graph, *any);
-  // Where one tile computes the padding, all do, since it is no stage by itself then.
-  const bool has_padding = joined && joined->padding;
-  std::vector<MatrixTile> forms;
-  if (plain && !has_padding) forms.push_back(*plain);
-  const bool is_same = plain && joined && plain->sides.rows == joined->sides.rows &&
-                       plain->sides.columns == joined->sides.columns;
-  if (joined && (!is_same || has_padding)) forms.push_back(*joined);
-  for (size_t i = 0, count = forms.size(); i < count; ++i) {
-    if (const auto copied = with_copies(chooser.graph, forms[i])) forms.push_back(*copied);
+  std::vector<MatrixTile> all;
+  for (PrologueChoice& choice : prologue_choices(prologues)) {
+    any->prologues = std::move(choice);
+    const std::vector<MatrixTile> forms = forms_of(chooser.graph, *any);
+    all.insert(all.end(), forms.begin(), forms.end());
   }
-  return forms;
+  return all;
 }
 
 int64_t fetched_at_once(const StageGraph& graph, const MatrixTile& tile) {
@@ -270,7 +288,9 @@ Panel panel_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows)
                            : tile.is_joined ? elements_in_order(graph, read, line)
                                             : common_width(graph, read, line[0]);
   // Less than a word is not worth a vector, nor does hardware copy it in the background.
-  const int64_t lanes = std::gcd(in_order, tile.lanes());
+  panel.is_computed = packing == Packing::None && tile.prologues.computes(read.stage);
+  const int64_t made_of = panel.is_computed ? aligned_elements(graph, read.stage) : 0;
+  const int64_t lanes = std::gcd(std::gcd(in_order, made_of), tile.lanes());
   if (lanes * size_of(tile.type) >= ir::kBankBytes) panel.lanes = lanes;
   panel.has_turned_bytes = !is_along_sum && size_of(tile.type) == 1;
   SharedLines lines = lines_of(panel, size_of(tile.type), !is_of_rows);

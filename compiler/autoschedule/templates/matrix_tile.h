@@ -7,6 +7,7 @@
 #include "compiler/autoschedule/recognise/epilogue.h"
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
+#include "compiler/autoschedule/templates/prologue_choice.h"
 #include "compiler/autoschedule/templates/shared_lines.h"
 #include "compiler/autoschedule/templates/step_writer.h"
 #include "compiler/ir/matrix_unit.h"
@@ -32,6 +33,7 @@ struct MatrixTile {
   /// what is read is a box of its tensor.
   bool is_joined = false;
   std::optional<StageId> padding;         // computed where a factor is fetched, and nowhere else
+  PrologueChoice prologues = {};          // in front of the factors
   std::optional<Epilogue> epilogue = {};  // computed with the results, which are stored nowhere
   Packing row_packing = Packing::None;
   Packing column_packing = Packing::None;
@@ -54,6 +56,7 @@ struct Panel {
   int64_t width = 0;  // of a line
   int64_t lines = 0;
   int64_t lanes = 1;              // that a thread fetches at once
+  bool is_computed = false;       // of what is fetched, so that hardware cannot copy it
   bool has_turned_bytes = false;  // analysis/matrix_product.h
   Spread spread;                  // over the banks
 

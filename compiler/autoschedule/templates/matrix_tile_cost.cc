@@ -10,6 +10,7 @@
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/templates/matrix_forms.h"
 #include "compiler/autoschedule/templates/matrix_tile.h"
+#include "compiler/autoschedule/templates/prologue_cost.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/stmt.h"
 
@@ -30,16 +31,34 @@ constexpr double kFewTiles = 4;
 constexpr double kLargeTile = 256.0 * 128;
 // A load, a store, and the place of either, as main loops have them (docs/gpu.md).
 constexpr double kFetchInstructions = 6;
+// Of instructions that could be issued, where they wait for each other, as those of functions do.
+constexpr double kIssued = 0.8;
 // Of a copy before, for an element: the same, and where it is by divisions.
 constexpr double kCopyInstructions = 30;
 
-/// Instructions that fetch a factor for one step of the matrix instruction, of all warps.
-double fetches_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows) {
+const ir::TensorRead& factor_of(const MatrixTile& tile, bool is_of_rows) {
+  return is_of_rows ? *tile.contraction.row_factor : *tile.contraction.column_factor;
+}
+
+/// What a tile fetches of a factor for one step of the matrix instruction: instructions of all
+/// warps, and bytes.
+struct Fetches {
+  double instructions = 0;
+  double bytes = 0;
+};
+Fetches fetches_of(const StageGraph& graph, const MatrixTile& tile, bool is_of_rows) {
   const int64_t side = is_of_rows ? tile.block_rows() : tile.block_columns();
-  const int64_t lanes = panel_of(graph, tile, is_of_rows).lanes;
-  const int64_t elements = side * tile.unit.steps;
-  return kFetchInstructions * static_cast<double>(elements) /
-         static_cast<double>(lanes * ir::kWarp);
+  const auto elements = static_cast<double>(side * tile.unit.steps);
+  const Panel panel = panel_of(graph, tile, is_of_rows);
+  const auto lanes = static_cast<double>(panel.lanes);
+  if (!panel.is_computed) {
+    return {.instructions = kFetchInstructions * elements / (lanes * ir::kWarp),
+            .bytes = elements * static_cast<double>(size_of(tile.type))};
+  }
+  const PrologueWork work = prologue_work(graph, factor_of(tile, is_of_rows).stage);
+  const double loads = kFetchInstructions * (1 + work.other_loads) / lanes;
+  return {.instructions = (loads + work.instructions / kIssued) * elements / ir::kWarp,
+          .bytes = elements * work.bytes};
 }
 
 /// What the launches take that copy factors before.
@@ -47,14 +66,16 @@ double copy_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuMac
   double cycles = 0;
   for (const bool are_rows : {true, false}) {
     if ((are_rows ? tile.row_packing : tile.column_packing) == Packing::None) continue;
-    const ir::TensorRead& read =
-        are_rows ? *tile.contraction.row_factor : *tile.contraction.column_factor;
+    const ir::TensorRead& read = factor_of(tile, are_rows);
     double elements = 1;
     for (const ir::Expr& extent : graph[read.stage].shapes[read.output])
       elements *= static_cast<double>(ir::as_const_int(extent).value_or(kUnknown));
     const double each = elements / static_cast<double>(machine.multiprocessors);
-    const double issue = kCopyInstructions * each / (ir::kWarp * kSchedulers);
-    const double moved = 2 * each * static_cast<double>(size_of(tile.type)) / machine.memory_bytes;
+    const auto own = static_cast<double>(size_of(tile.type));
+    const PrologueWork work = tile.prologues.computes(read.stage) ? prologue_work(graph, read.stage)
+                                                                  : PrologueWork{.bytes = own};
+    const double issue = (kCopyInstructions + work.instructions) * each / (ir::kWarp * kSchedulers);
+    const double moved = each * (work.bytes + own) / machine.memory_bytes;
     cycles += kLaunchSeconds * machine.gigahertz * 1e9 + std::max(issue, moved);
   }
   return cycles;
@@ -81,18 +102,19 @@ double matrix_cycles(const StageGraph& graph, const MatrixTile& tile, const GpuM
   for (const AxisId axis : tile.sides.batch)
     blocks *= static_cast<double>(std::max<int64_t>(extent({axis}), 1));
   const double products = static_cast<double>(tile.warps() * tile.rows * tile.columns);
-  const double fetched = static_cast<double>((tile.block_rows() + tile.block_columns()) *
-                                             tile.unit.steps * size_of(tile.type));
-  const double issue =
-      (products + fetches_of(graph, tile, true) + fetches_of(graph, tile, false)) / kSchedulers;
+  const Fetches rows = fetches_of(graph, tile, true);
+  const Fetches columns = fetches_of(graph, tile, false);
+  const double issue = (products + rows.instructions + columns.instructions) / kSchedulers;
   const double tensor_cores =
       products * kProducts / (static_cast<double>(machine.matrix_lanes) * machine.warp_share);
-  const double step = std::max({tensor_cores, fetched / machine.l2_bytes, issue});
+  const double step =
+      std::max({tensor_cores, (rows.bytes + columns.bytes) / machine.l2_bytes, issue});
   const double turns = turns_of(tile, blocks / static_cast<double>(machine.multiprocessors));
   const double steps = whole(tile.sum, tile.unit.steps * parts);
   const bool is_one_by_one = !are_fetched_side_by_side(graph, tile);
   const double waits = is_one_by_one ? kOneByOne : turns < 2 && tile.stages == 1 ? kAlone : 1;
-  return step * steps * turns * waits + copy_cycles(graph, tile, machine);
+  return step * steps * turns * waits + copy_cycles(graph, tile, machine) +
+         stored_cycles(graph, tile.prologues, machine);
 }
 
 }  // namespace kiln::autoschedule

@@ -67,7 +67,10 @@ class MatrixWriter {
     std::vector<Fetch> fetches;
     const FetchedFactor rows = fetched_factor(graph_, tile_, true, steps_);
     const FetchedFactor columns = fetched_factor(graph_, tile_, false, steps_);
-    if (!tile_.is_joined) fetches = {fetch(rows, rows_), fetch(columns, columns_)};
+    if (!tile_.is_joined) {
+      fetches = {fetch(rows, rows_), fetch(columns, columns_)};
+      compute_prologues();
+    }
     // The loops give the sums their layout, then they are those of what is stored.
     cut(id);
     const auto [sums, axes] = steps_.cache_write(id, "local");
@@ -91,9 +94,12 @@ class MatrixWriter {
                  fetch_joined(columns.as_read, *product.column_factor, columns_, sums, loops.batch,
                               loops.columns, of_sums, sum)};
       if (tile_.padding) steps_.compute_inline(*tile_.padding);
+      compute_prologues();
     }
     for (const Fetch& each : fetches) {
       steps_.compute_at(each.copy, sums, sum.part);
+      // What waits in registers is stored beside what others still read.
+      if (each.is_computed && tile_.stages > 1) steps_.double_buffer(each.copy);
       fetch_together(each);
     }
     if (tile_.stages > 1) steps_.software_pipeline(sums, sum.part, tile_.stages);
@@ -104,6 +110,7 @@ class MatrixWriter {
     StageId copy;
     std::vector<AxisId> axes;
     int64_t lanes = 1;
+    bool is_computed = false;
   };
 
   /// The axes of the sums in the place of loops, and those of the reduction behind them.
@@ -125,11 +132,17 @@ class MatrixWriter {
     const std::vector<AxisId> axes_;
   };
 
+  /// Where they are fetched, or copied before.
+  void compute_prologues() {
+    for (const StageId stage : tile_.prologues.computed)
+      steps_.compute_inline(stage);
+  }
+
   /// A copy in shared memory with the factor's own order of dimensions.
   Fetch fetch(const FetchedFactor& factor, const Panel& panel) {
     const auto [copy, axes] = steps_.cache_read(factor.tensor, factor.reader, {}, "shared");
     write_spread(steps_, copy, axes[axes.size() - factor.row_dimension], panel.spread, panel.width);
-    return {copy, axes, panel.lanes};
+    return {copy, axes, panel.lanes, panel.is_computed};
   }
 
   /// A copy in shared memory of what each step reads for a side of the tile: for a window this lays
@@ -151,7 +164,7 @@ class MatrixWriter {
     const auto [copy, axes] = steps_.cache_read(tensor, sums, layout, "shared");
     const size_t line = layout.size() - (panel.is_along_sum ? of_sum : of_side).size() - 1;
     write_spread(steps_, copy, axes[line], panel.spread, panel.width);
-    return {copy, axes, panel.lanes};
+    return {copy, axes, panel.lanes, panel.is_computed};
   }
 
   /// All threads of the block, side by side along the last axis.

@@ -22,6 +22,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,10 +36,31 @@ namespace {
 constexpr int64_t kStages = 3;
 // Copies of a thread in an iteration, each of which has a place of its own.
 constexpr int64_t kMostCopies = 48;
+// Of a factor that is computed of what it fetches, words of a thread that wait in registers beside
+// the sums, and memories: one is read while the other is filled.
+constexpr int64_t kMostWaiting = 16;
+constexpr int64_t kTurns = 2;
+constexpr int64_t kMostWarps = 8;  // of a block
 // Instructions' steps between barriers, where elements of a window are fetched one by one.
 constexpr int64_t kFewSteps = 2;
 // Parts of a sum that are worth it: the first ones of a block wait for all that is copied.
 constexpr int64_t kLeastParts = 4;
+
+/// Whether the tile has room, and its threads, with so many memories of what hardware copies.
+bool has_room(const StageGraph& graph, const MatrixTile& tile, int64_t room, int64_t stages) {
+  int64_t bytes = 0;
+  int64_t copies = 0;
+  int64_t waiting = 0;
+  for (const bool are_rows : {true, false}) {
+    const Panel panel = panel_of(graph, tile, are_rows);
+    bytes += panel.bytes(tile.type) * (panel.is_computed ? kTurns : stages);
+    copies += panel.lines * panel.width / panel.lanes;
+    if (panel.is_computed) waiting += panel.lines * panel.width * size_of(tile.type);
+  }
+  const int64_t threads = tile.warps() * ir::kWarp;
+  return bytes <= room && copies <= kMostCopies * threads &&
+         waiting <= kMostWaiting * ir::kBankBytes * threads;
+}
 
 /// The tile with as many steps at once as leave room for memories in turn; nothing where there is
 /// no room, where the sum has few parts, or where hardware cannot copy its factors.
@@ -50,18 +72,19 @@ std::optional<MatrixTile> with_stages(const Chooser& chooser, MatrixTile tile) {
   // Places of a window in many pieces take more registers than there are.
   const bool is_in_pieces = tile.is_joined && fetched_at_once(graph, tile) < 2 * tile.lanes();
   if (is_in_pieces || !are_fetched_side_by_side(graph, tile)) return std::nullopt;
-  tile.stages = kStages;
+  const bool computes_rows = panel_of(graph, tile, true).is_computed;
+  const bool computes_columns = panel_of(graph, tile, false).is_computed;
+  tile.stages = computes_rows && computes_columns ? kTurns
+                // As many as are written out: a multiple of the other factor's.
+                : computes_rows || computes_columns ? 2 * kTurns
+                                                    : kStages;
   for (; tile.steps >= 2 * tile.unit.steps; tile.steps /= 2) {
-    const Panel rows = panel_of(graph, tile, true);
-    const Panel columns = panel_of(graph, tile, false);
-    const int64_t bytes = rows.bytes(tile.type) + columns.bytes(tile.type);
-    const int64_t copies =
-        rows.lines * rows.width / rows.lanes + columns.lines * columns.width / columns.lanes;
-    const bool fits = kStages * bytes <= room && copies <= kMostCopies * tile.warps() * ir::kWarp;
-    if (!fits) continue;
+    if (!has_room(graph, tile, room, tile.stages)) continue;
     // As many iterations are written out as there are stages: whole chains of them.
-    const bool has_rest = kStages * tile.steps % std::max<int64_t>(tile.unit.chained_steps, 1) != 0;
-    if (has_rest && (kStages + 1) * bytes <= room) ++tile.stages;
+    const bool has_rest =
+        tile.stages * tile.steps % std::max<int64_t>(tile.unit.chained_steps, 1) != 0;
+    if (has_rest && tile.stages == kStages && has_room(graph, tile, room, kStages + 1))
+      ++tile.stages;
     return tile;
   }
   return std::nullopt;
@@ -128,6 +151,8 @@ std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form)
   const bool is_small = form.unit.chained_steps > 0;
   const bool has_turned_rows = panel_of(chooser.graph, form, true).has_turned_bytes &&
                                !panel_of(chooser.graph, form, false).has_turned_bytes;
+  const bool computes_rows_alone = panel_of(chooser.graph, form, true).is_computed &&
+                                   !panel_of(chooser.graph, form, false).is_computed;
   const std::span<const Shape> small = has_turned_rows ? kTurnedShapes : kSmallShapes;
   std::vector<MatrixTile> tiles;
   for (const Shape& shape : is_small ? small : kShapes) {
@@ -136,6 +161,9 @@ std::vector<MatrixTile> tiles_of(const Chooser& chooser, const MatrixTile& form)
     tile.warps_across = shape.across;
     tile.rows = shape.rows;
     tile.columns = shape.columns;
+    // Less waits in registers where the longer side is that which hardware copies.
+    if (!is_small && tile.warps() == kMostWarps && computes_rows_alone)
+      std::swap(tile.warps_down, tile.warps_across);
     if (has_short_copy(chooser.graph, tile) || !suits_short_sides(chooser.graph, tile)) continue;
     const auto found = shape.is_late ? with_stages(chooser, tile) : std::optional(tile);
     if (!found) continue;
@@ -159,9 +187,10 @@ std::string_view copies_of(const MatrixTile& tile) {
   return rows ? " on a copy of the rows" : columns ? " on a copy of the columns" : "";
 }
 
-std::vector<MatrixTile> all_tiles_of(const Chooser& chooser, StageId id) {
+std::vector<MatrixTile> all_tiles_of(const Chooser& chooser, StageId id,
+                                     const std::vector<StageId>& prologues) {
   std::vector<MatrixTile> tiles;
-  for (const MatrixTile& form : matrix_forms(chooser, id)) {
+  for (const MatrixTile& form : matrix_forms(chooser, id, prologues)) {
     const std::vector<MatrixTile> of_form = tiles_of(chooser, form);
     tiles.insert(tiles.end(), of_form.begin(), of_form.end());
   }
@@ -171,12 +200,12 @@ std::vector<MatrixTile> all_tiles_of(const Chooser& chooser, StageId id) {
 }  // namespace
 
 std::optional<StageId> padding_of_matrix_tiles(const Chooser& chooser, StageId id) {
-  const std::vector<MatrixTile> forms = matrix_forms(chooser, id);
+  const std::vector<MatrixTile> forms = matrix_forms(chooser, id, {});
   return forms.empty() ? std::nullopt : forms[0].padding;
 }
 
 CyclesOfParts matrix_tile_cycles(const Chooser& chooser, StageId id) {
-  std::vector<MatrixTile> tiles = all_tiles_of(chooser, id);
+  std::vector<MatrixTile> tiles = all_tiles_of(chooser, id, prologues_of_matrix_tiles(chooser, id));
   if (tiles.empty()) return {};
   return [tiles = std::move(tiles), &graph = chooser.graph,
           machine = gpu_machine(chooser.arch)](int64_t parts) {
@@ -188,26 +217,28 @@ CyclesOfParts matrix_tile_cycles(const Chooser& chooser, StageId id) {
 }
 
 std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id,
-                                         const std::optional<Epilogue>& epilogue) {
-  std::vector<MatrixTile> tiles = all_tiles_of(chooser, id);
+                                         const std::optional<Epilogue>& epilogue,
+                                         const std::vector<StageId>& prologues) {
+  std::vector<MatrixTile> tiles = all_tiles_of(chooser, id, prologues);
   const GpuMachine machine = gpu_machine(chooser.arch);
   std::ranges::stable_sort(tiles, {}, [&](const MatrixTile& tile) {
     return matrix_cycles(chooser.graph, tile, machine);
   });
   std::vector<Sketch> sketches;
   for (const MatrixTile& tile : tiles) {
-    sketches.push_back({.name = fmt::format("matrix instructions{}{}, {} x {} a block",
-                                            tile.is_joined ? " of all axes" : "", copies_of(tile),
-                                            tile.block_rows(), tile.block_columns()),
-                        .parameters = parameters_of(tile),
-                        .write = [&graph = chooser.graph, tile, epilogue](StepWriter& writer,
-                                                                          const Values& values) {
-                          MatrixTile taken = tile;
-                          taken.steps = values.get("steps", tile.steps);
-                          taken.stages = values.get("stages", tile.stages);
-                          taken.epilogue = epilogue;
-                          write_matrix_tile(graph, taken, writer);
-                        }});
+    Sketch sketch{.name = fmt::format("matrix instructions{}{}, {} x {} a block",
+                                      tile.is_joined ? " of all axes" : "", copies_of(tile),
+                                      tile.block_rows(), tile.block_columns()),
+                  .parameters = parameters_of(tile),
+                  .write = [&graph = chooser.graph, tile, epilogue](StepWriter& writer,
+                                                                    const Values& values) {
+                    MatrixTile taken = tile;
+                    taken.steps = values.get("steps", tile.steps);
+                    taken.stages = values.get("stages", tile.stages);
+                    taken.epilogue = epilogue;
+                    write_matrix_tile(graph, taken, writer);
+                  }};
+    sketches.push_back(with_prologues(chooser, tile.prologues, std::move(sketch)));
   }
   return sketches;
 }

@@ -14,10 +14,13 @@ namespace kiln::autoschedule {
 /// part of the block's tile, and each thread the sums that a lane of a matrix instruction has. The
 /// sides of a tile are an axis each, or all that there are, as the places of images.
 ///
-/// The one that is predicted to be fastest comes first. None where the GPU has no such
-/// instructions, where the order of the sum has to stay, or where a side is shorter than a tile.
+/// Each of `prologues`, some of prologues_of_matrix_tiles(), the threads compute of what they
+/// fetch, or a launch stores it before. The one that is predicted to be fastest comes first. None
+/// where the GPU has no such instructions, where the order of the sum has to stay, or where a side
+/// is shorter than a tile.
 std::vector<Sketch> matrix_tile_sketches(const Chooser& chooser, StageId id,
-                                         const std::optional<Epilogue>& epilogue);
+                                         const std::optional<Epilogue>& epilogue,
+                                         const std::vector<StageId>& prologues);
 
 /// The stage that puts something around a factor, where such tiles do that when they fetch it: then
 /// it is no stage by itself.
