@@ -91,6 +91,20 @@ const Case kCases[] = {
        S: float32[80, 72]
        S[i, j] = sum[k < 32](float32(R[i, k]) * float32(B[k, j]))
        C[i, j] = float16(S[i, j] + c[j]) })"},
+    {"inside_of_a_sum",
+     R"(kernel k(A: float32[70, 24], s: float32[24], B: float32[24, 68]) -> (C: float32[70, 68]) {
+       C[i, j] = sum[k < 24](max(A[i, k], 0.0) * s[k] * B[k, j]) })"},
+    {"inside_of_a_sum_by_tensor_cores",
+     R"(kernel k(A: float16[80, 64], W: int8[72, 64], s: float32[72]) -> (C: float16[80, 72]) {
+       C[i, j] = float16(sum[k < 64](float32(max(A[i, k], float16(0))) *
+                                     float32(float16(float32(W[j, k]) * s[j]))) + 1) })"},
+    {"bits_of_what_is_computed_inside_of_a_sum",
+     R"(kernel k(A: float32[64, 40], B: float32[40, 72]) -> (C: float32[64, 72]) {
+       C[i, j] = sum[k < 40](tf32(A[i, k] * 3.0) * tf32(max(B[k, j], 0.0))) })"},
+    {"inside_of_a_convolution_by_tensor_cores",
+     R"(kernel k(X: float16[2, 10, 7, 16], F: float16[3, 3, 16, 64]) -> (Y: float32[2, 8, 5, 64]) {
+       Y[n, y, x, f] = sum[r < 3, s < 3, c < 16](
+         float32(max(X[n, y + r, x + s, c], float16(0))) * float32(F[r, s, c, f])) })"},
     {"of_a_sum_in_parts",
      R"(kernel k(A: float16[64, 2048], B: float16[2048, 64]) -> (C: float32[64, 64]) {
        R: float16[64, 2048]
@@ -192,6 +206,19 @@ TEST(Prologues, WaitInRegistersAsTheyAreLoaded) {
     const bool is_computed = text_of_line.find(" * ") > at - line &&
                              text_of_line.find("R_shared_vector") != std::string_view::npos;
     EXPECT_NE(is_loaded, is_computed) << text_of_line;
+  }
+}
+
+/// Tensor cores want elements: what is computed of a factor inside of the sum is made a stage.
+TEST(Prologues, InsideOfASumAreMultipliedByTensorCores) {
+  for (const char* const text :
+       {R"(kernel k(A: float16[80, 64], B: float16[64, 72]) -> (C: float32[80, 72]) {
+          C[i, j] = sum[k < 64](float32(max(A[i, k], float16(0))) * float32(B[k, j])) })",
+        R"(kernel k(A: float16[80, 64], W: int8[64, 72], s: float16[72]) -> (C: float32[80, 72]) {
+          C[i, j] = sum[k < 64](float32(A[i, k]) * float32(float16(W[k, j]) * s[j])) })"}) {
+    const std::string source = source_of(gpu_loops(kernel_of(text), {}, "sm_80"));
+    EXPECT_NE(source.find("kiln_multiply<"), std::string::npos) << source;
+    EXPECT_EQ(count_in(source, "__global__"), 1U);
   }
 }
 

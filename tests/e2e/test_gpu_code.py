@@ -61,13 +61,14 @@ def test_multiply_adds_fill_the_main_loop(daemon, case):
     assert loop.kinds["LDL"] == loop.kinds["STL"] == 0, loop.kinds
 
 
-# What is computed of a factor inside of the sum is computed of what a thread has loaded for its 64 products of a step.
+# What is computed of a factor inside of the sum is computed once for each element that a block fetches.
 def test_factors_may_be_computed_in_the_sum(daemon):
     a, b, _ = _product(2048, 2048, 2048)
     k = te.reduce_axis((0, 2048), "k")
     c = te.compute((2048, 2048), lambda i, j: te.sum(te.max(a[i, k], 0.0) * b[k, j], axis=k), "C")
     loop = _loop_of(daemon, [a, b, c], "sm_90", blocks=2)
-    assert loop.share > 0.8 and loop.widths("LDS") == {16} == loop.widths("LDG"), loop.kinds
+    assert loop.kinds["FFMA"] == loop.kinds["BAR"] * 512 == 1024, loop.kinds
+    assert loop.share > 0.88 and loop.widths("LDS") == {16} == loop.widths("LDG"), loop.kinds
 
 
 # Tiles of a product of unknown sizes are smaller. Where its indices have 32 bits their places take little; else more.
@@ -89,6 +90,35 @@ def test_products_of_16_bits_are_matrix_instructions(daemon, arch, transposed):
     assert loop.share > {"": 0.66, "a": 0.62, "b": 0.68, "ab": 0.64}[transposed], loop.kinds
     assert loop.kinds["BAR"] == 3 and loop.kinds["DEPBAR"] == 3, loop.kinds
     assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0
+
+
+def _weights_of_bytes(n, inside):
+    """A product with weights of int8 and a scale for each column, in a stage of their own or inside of the sum."""
+    a, w = te.placeholder((n, n), "float16", "A"), te.placeholder((n, n), "int8", "W")
+    scale = te.placeholder((n,), "float16", "scale")
+    k = te.reduce_axis((0, n), "k")
+
+    def weight(k, j):
+        return w[k, j].astype("float16") * scale[j]
+
+    weights = weight if inside else te.compute((n, n), weight, "weights")
+    value = weights if inside else lambda k, j: weights[k, j]
+    c = te.compute(
+        (n, n), lambda i, j: te.sum(a[i, k].astype("float32") * value(k, j).astype("float32"), axis=k), "C"
+    )
+    return [a, w, scale, c]
+
+
+# Four iterations of 32 steps; hardware copies the other factor, and threads wait once.
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_computed_factor_waits_in_registers_beside_a_copied_one(daemon, arch, inside):
+    loop = _loop_of(daemon, _weights_of_bytes(4096, inside), arch)
+    assert loop.kinds["HMMA"] == loop.kinds["BAR"] * 64 == 256, loop.kinds
+    assert loop.share > 0.32, loop.kinds
+    # Eight weights of a byte are loaded at once, and stored as 16 bytes.
+    assert loop.widths("LDG") == {8} and loop.kinds["LDG"] == loop.kinds["STS"] == 8, loop.kinds
+    assert loop.widths("LDGSTS") == {16} == loop.widths("STS"), loop.kinds
 
 
 def tensor_float_product(transposed, m=4096, n=4096, l=4096):

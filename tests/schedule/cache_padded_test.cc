@@ -118,6 +118,50 @@ TEST(CachePadded, HasStridesAndDilation) {
             "X.padded[ax0, ax1] = if_then_else(ax1 >= 4 && ax1 < n + 4, X[ax0, ax1 - 4], 0.0)");
 }
 
+/// As much as depends on the element and its place alone; what keeps each value stays with the
+/// reader.
+TEST(CachePadded, HasWhatIsComputedOfSingleElements) {
+  const auto loops = [](std::string_view factor, std::string_view types) {
+    const std::string text =
+        loops_of(fmt::format("kernel k({}, B: float32[5, 6]) -> (C: float32[4, 6]) {{\n"
+                             "  C[i, j] = sum[k < 5]({} * B[k, j])\n"
+                             "  schedule cpu {{ cache_padded(A, C) }}\n"
+                             "}}\n",
+                             types, factor));
+    const auto line = [&](std::string_view begin) {
+      const size_t at = text.find(begin);
+      return text.substr(at, text.find('\n', at) - at);
+    };
+    return line("A.padded[ax0, ax1] = ") + "; " + line("C[i, j] = C[i, j] + ");
+  };
+  EXPECT_EQ(loops("max(A[i, k], 0)", "A: float32[4, 5]"),
+            "A.padded[ax0, ax1] = max(A[ax0, ax1], 0.0); "
+            "C[i, j] = C[i, j] + A.padded[i, k]*B[k, j]");
+  EXPECT_EQ(
+      loops("(A[k, i] * s[i] + A[k, i] * r[k])", "A: float32[5, 4], s: float32[4], r: float32[5]"),
+      "A.padded[ax0, ax1] = A[ax0, ax1]*s[ax1] + A[ax0, ax1]*r[ax0]; "
+      "C[i, j] = C[i, j] + A.padded[k, i]*B[k, j]");
+  EXPECT_EQ(loops("float32(max(A[i, k], float16(0)))", "A: float16[4, 5]"),
+            "A.padded[ax0, ax1] = max(A[ax0, ax1], 0.0); "
+            "C[i, j] = C[i, j] + float32(A.padded[i, k])*B[k, j]");
+  EXPECT_EQ(loops("float32(float16(A[i, k]))", "A: int8[4, 5]"),
+            "A.padded[ax0, ax1] = float16(A[ax0, ax1]); "
+            "C[i, j] = C[i, j] + float32(A.padded[i, k])*B[k, j]");
+  EXPECT_EQ(loops("tf32(A[i, k] * 2)", "A: float32[4, 5]"),
+            "A.padded[ax0, ax1] = A[ax0, ax1]*2.0; "
+            "C[i, j] = C[i, j] + tf32(A.padded[i, k])*B[k, j]");
+}
+
+TEST(CachePadded, HasWhatIsComputedOfAWindow) {
+  const std::string loops = loops_of(
+      "kernel k(X: float32[20], W: float32[3]) -> (Y: float32[18]) {\n"
+      "  Y[x] = sum[r < 3](exp(X[x + r]) * W[r])\n"
+      "  schedule cpu { cache_padded(X, Y) }\n"
+      "}\n");
+  EXPECT_NE(loops.find("X.padded[ax0] = exp(X[ax0])"), std::string::npos) << loops;
+  EXPECT_NE(loops.find("X.padded[x + r]*W[r]"), std::string::npos) << loops;
+}
+
 TEST(CachePadded, RefusesWhatTheIndicesDoNotTell) {
   const auto expect = [](std::string_view value, std::string_view why) {
     expect_refused(window(value), why);
@@ -129,7 +173,9 @@ TEST(CachePadded, RefusesWhatTheIndicesDoNotTell) {
          "it is not certain that the condition keeps all indices inside of X");
   expect("if_then_else(x + r >= 1 && x + r <= n, X[q, x + r - 1], W[0, q, 0])",
          "what stands for X where the condition fails is no constant");
-  expect("X[q, x]", "Y does not read X under a condition, with a constant where it fails");
+  expect("X[q, x]",
+         "Y neither reads X under a condition, with a constant where it fails, nor computes "
+         "anything of single elements of it");
 }
 
 TEST(CachePadded, RefusesTwoPaddingsOfOneTensor) {

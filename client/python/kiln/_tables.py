@@ -107,7 +107,7 @@ STEPS = [
     ('compute_inline', 0, 0, 'none', '', '', '', "the stage's expression stands where it is read"),
     ('compute_root', 0, 0, 'none', '', '', '', 'the stage is computed whole, before its consumers'),
     ('cache_read', 0, 0, 'tag output readers layout', '', '{tensor}.{tag}', '{dimensions}', 'a copy of the tensor in a memory scope, which the readers named read instead of it; with loops of the one reader, what they read, in their order'),
-    ('cache_padded', 0, 0, 'output readers', '', '{tensor}.padded', '{dimensions}', "a copy of the tensor with what its one reader puts around it: the elements where the reader's condition holds, and its constant elsewhere"),
+    ('cache_padded', 0, 0, 'output readers', '', '{tensor}.padded', '{dimensions}', "a copy of the tensor with what its one reader puts around it, the elements where the reader's condition holds and its constant elsewhere, or with what the reader computes of single elements"),
     ('cache_write', 0, 0, 'tag', '', '{stage}.{tag}', '{data}.c {reduce}', 'a new stage in a memory scope computes the values, in the order of the loops so far; the stage becomes a copy of it'),
     ('rfactor', 1, 0, 'none', 'factor_axis', '{stage}.rf', '{data} {0} {reduce} {0}.v', 'a new stage has partial results for each value of the reduction loop, which is its dimension factor_axis; the stage reduces them over {0}.v'),
     ('reduction_stage', -1, 0, 'tag', '', '{stage}.{tag}', '{data} {reduce}', "a reduction inside the stage's expression, named by the axes of the stage that it uses and those that it reduces over, becomes a stage of its own, which the expression reads"),

@@ -40,8 +40,8 @@ std::vector<StageId> taken_sources(const Chooser& chooser, const std::vector<boo
 
 OpenSchedule start_for_cores(const language::Kernel& kernel, const language::Schedule& given,
                              const Target& target, const CompileOptions& options) {
-  language::Schedule schedule =
-      with_padded_stages(kernel, given, [&](const StageGraph& graph, StageId id) {
+  language::Schedule schedule = with_padded_stages(
+      kernel, given, InnerFactors::Padded, [&](const StageGraph& graph, StageId id) {
         return has_vector_tiles(Chooser{graph, options}, id);
       });
   const Machine machine = machine_of(target.arch);

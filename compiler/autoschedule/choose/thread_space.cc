@@ -102,8 +102,10 @@ OpenSchedule start_for_threads(const language::Kernel& kernel, const language::S
            is_column_reduction(chooser, id) || is_few_rows_product(chooser, id) ||
            lines_of_thread(graph, id, gpu_machine(target.arch));
   };
-  // A padded factor hides the product, of which a reduction stage would be made.
-  language::Schedule padded = with_padded_stages(kernel, given, has_block_tiles);
+  // A factor that is more than an element hides the product, of which a reduction stage would be
+  // made.
+  language::Schedule padded =
+      with_padded_stages(kernel, given, InnerFactors::Computed, has_block_tiles);
   OpenSchedule start = with_inline_elements(
       kernel, {with_reduction_stages(kernel, std::move(padded), gains), {}}, Reads::AtOnePlace);
   return with_split_sums(kernel, std::move(start), target, options, split_for_threads);

@@ -1,6 +1,8 @@
-// Takes padding out of a product, so that what is left is a contraction and has tiles.
+// Takes padding, and what else is computed of a factor, out of a product, so that what is left is a
+// contraction of elements and has tiles.
 //
 //   sum(if_then_else(inside, X[..], 0) * W[..])  ->  P = if_then_else(..); sum(P[..] * W[..])
+//   sum(float32(max(A[..], 0)) * float32(B[..]))  ->  R = max(A[..], 0); sum(float32(R[..]) * ..)
 //
 // Explicit padding before a convolution, as frameworks write it; here only where the sum reads each
 // copied element often enough, and only if tiles come of it: otherwise the schedule is as given.
@@ -27,13 +29,31 @@ using language::TensorId;
 // (`copied_row_cycles`), in which a core has begun 2 to 4 vectors of 8 or 16 multiply-adds.
 constexpr double kCopySteps = 16;
 
-/// The tensors that the factors of a sum of products are padded reads of.
-std::vector<TensorId> padded_tensors(const Stage& stage) {
+/// The tensor that most of a computed factor is made of, which has as many dimensions as any in it;
+/// nothing where the factor is an element, whatever its type becomes.
+std::optional<TensorId> computed_tensor(const ir::Expr& factor) {
+  ir::Expr inner = schedule::without_casts(factor);
+  if (const auto* call = ir::as<ir::Call>(inner); call && call->op == language::Operator::Tf32)
+    inner = schedule::without_casts(call->args[0]);
+  if (ir::as<ir::TensorRead>(inner) != nullptr) return std::nullopt;
+  const ir::TensorRead* most = nullptr;
+  schedule::for_each_read(inner, [&](const ir::TensorRead& read) {
+    if (most == nullptr || read.indices.size() > most->indices.size()) most = &read;
+  });
+  return most == nullptr ? std::nullopt : std::optional(TensorId{most->stage, most->output});
+}
+
+/// The tensors that the factors of a sum of products are made of, where they are no elements.
+std::vector<TensorId> tensors_inside(const Stage& stage, InnerFactors factors) {
   const ir::Binary* product = summed_product(stage);
   if (product == nullptr) return {};
   std::vector<TensorId> tensors;
   for (const ir::Expr& factor : {product->a, product->b}) {
-    if (const auto padded = find_padded(factor)) tensors.push_back(padded->tensor);
+    if (const auto padded = find_padded(factor)) {
+      tensors.push_back(padded->tensor);
+    } else if (factors == InnerFactors::Computed) {
+      if (const auto computed = computed_tensor(factor)) tensors.push_back(*computed);
+    }
   }
   return tensors;
 }
@@ -52,12 +72,14 @@ bool is_read_often(const StageGraph& graph, StageId id, const std::vector<ir::Ex
 
 class PadFactors {
  public:
-  PadFactors(const language::Kernel& kernel, const HasTiles& has_tiles)
-      : kernel_(kernel), has_tiles_(has_tiles) {}
+  PadFactors(const language::Kernel& kernel, InnerFactors factors, const HasTiles& has_tiles)
+      : kernel_(kernel), factors_(factors), has_tiles_(has_tiles) {}
 
   language::Schedule run(language::Schedule schedule) const {
     StageGraph graph = schedule::build_stage_graph(kernel_);
-    const auto is_padded = [](const Stage& stage) { return !padded_tensors(stage).empty(); };
+    const auto is_padded = [&](const Stage& stage) {
+      return !tensors_inside(stage, factors_).empty();
+    };
     if (std::ranges::none_of(graph.stages, is_padded)) return schedule;
     schedule::apply_steps(graph, schedule);
     const std::vector<bool> touched = touched_roots(graph);
@@ -77,7 +99,7 @@ class PadFactors {
       StageGraph graph = schedule::build_stage_graph(kernel_);
       schedule::apply_steps(graph, schedule);
       // A step changes the graph, and the second factor may be padded too: so one at a time.
-      const std::vector<TensorId> left = padded_tensors(graph[id]);
+      const std::vector<TensorId> left = tensors_inside(graph[id], factors_);
       if (left.empty()) return has_tiles_(graph, id) ? schedule : given;
       const auto found = schedule::find_padded_read(graph, whole, left[0]);
       const auto* padded = std::get_if<schedule::PaddedRead>(&found);
@@ -89,14 +111,15 @@ class PadFactors {
   }
 
   const language::Kernel& kernel_;
+  const InnerFactors factors_;
   const HasTiles& has_tiles_;
 };
 
 }  // namespace
 
 language::Schedule with_padded_stages(const language::Kernel& kernel, language::Schedule given,
-                                      const HasTiles& has_tiles) {
-  return PadFactors(kernel, has_tiles).run(std::move(given));
+                                      InnerFactors factors, const HasTiles& has_tiles) {
+  return PadFactors(kernel, factors, has_tiles).run(std::move(given));
 }
 
 bool has_vector_tiles(const Chooser& chooser, StageId id) {

@@ -1,7 +1,8 @@
 // Finds a read under a condition that says no more than which of its indices are inside. The
 // condition is negated into one about the indices by linear arithmetic: 1 <= y + r with the index
 // y + r - 1 at place p is 0 <= p. What cannot be said so depends on the iteration, not on the
-// element, and no copy of the elements would do.
+// element, and no copy of the elements would do. What is computed of an element says where it is by
+// the element's own indices.
 #include "compiler/schedule/steps/padded_read.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/schedule/bounds/nest.h"
 #include "compiler/schedule/graph/reads.h"
+#include "compiler/schedule/steps/computed_value.h"
 
 namespace kiln::schedule {
 namespace {
@@ -151,10 +153,7 @@ class FindPaddedRead {
       for (const ir::Expr& choice : walk.found)
         found.emplace_back(part, choice);
     }
-    if (found.empty()) {
-      return fmt::format("{} does not read {} under a condition, with a constant where it fails",
-                         graph_[reader_].name, name_);
-    }
+    if (found.empty()) return computed();
     if (found.size() > 1) {
       return fmt::format("{} reads {} under conditions at {} places", graph_[reader_].name, name_,
                          found.size());
@@ -169,28 +168,13 @@ class FindPaddedRead {
     const ir::TensorRead& read = *read_of(choice.args[reads_first ? 1 : 2], tensor_);
     const ir::Expr& other = choice.args[reads_first ? 2 : 1];
 
-    const std::vector<analysis::Facts::Range> ranges = ranges_of(part);
+    const auto at = place_of(part, read);
+    if (const std::string* why = std::get_if<std::string>(&at)) return *why;
+    auto [result, places] = std::get<Place>(at);
+    result.value = value;
     std::vector<ir::VarRef> axes;
-    for (const analysis::Facts::Range& range : ranges) {
+    for (const analysis::Facts::Range& range : ranges_of(part))
       axes.push_back(range.var);
-      if (has_read(range.lower) || has_read(range.upper))
-        return fmt::format("data says how often {} runs", range.var->name);
-    }
-    PaddedRead result{.value = value, .indices = {}, .shape = {}, .axes = {}, .body = {}};
-    std::vector<ir::Expr> places;
-    for (const ir::Expr& index : read.indices) {
-      if (has_read(index))
-        return fmt::format("which elements of {} it reads depends on data", name_);
-      const analysis::Interval bounds = analysis::bounds_of(index, ranges, facts_);
-      if (!bounds.min || !bounds.max) {
-        return fmt::format("nothing is known of where the index {} of {} begins and ends", index,
-                           name_);
-      }
-      result.axes.push_back(ir::Var::make(fmt::format("ax{}", result.axes.size())));
-      result.indices.push_back(analysis::simplify(index - bounds.min, facts_));
-      result.shape.push_back(count_of(bounds));
-      places.push_back(analysis::simplify(ir::Expr(result.axes.back()) + bounds.min, facts_));
-    }
     InIndices in_indices(axes, read.indices, places);
     if (in_indices.uses_axes(other) || has_read(other))
       return fmt::format("what stands for {} where the condition fails is no constant", name_);
@@ -211,6 +195,63 @@ class FindPaddedRead {
     result.body = ir::Call::make(Operator::IfThenElse,
                                  reads_first ? std::vector<ir::Expr>{holds, element, other}
                                              : std::vector<ir::Expr>{holds, other, element});
+    return result;
+  }
+
+  /// What is computed of the tensor's elements, where no condition says which these are.
+  std::variant<PaddedRead, std::string> computed() {
+    for (const StageId part : parts_of(graph_, reader_)) {
+      const std::optional<ComputedValue> found = find_computed_value(graph_, part, tensor_);
+      if (!found) continue;
+      const auto at = place_of(part, *found->element);
+      if (const std::string* why = std::get_if<std::string>(&at)) return *why;
+      auto [result, places] = std::get<Place>(at);
+      if (!is_inside(result, places, ir::boolean(true)))
+        return fmt::format("it is not certain that all indices are inside of {}", name_);
+      result.value = found->value;
+      ir::Substitution values;
+      for (size_t d = 0; d < places.size(); ++d)
+        if (const auto* axis = ir::as<ir::Var>(found->element->indices[d]))
+          values[axis] = places[d];
+      result.body = replace_reads(found->value, [&](const ir::TensorRead& read) -> ir::Expr {
+        const bool is_own = TensorId{read.stage, read.output} == tensor_;
+        return is_own ? ir::TensorRead::make(read.type, read.stage, read.output, places)
+                      : ir::substitute(ir::Expr(&read), values);
+      });
+      return result;
+    }
+    return fmt::format(
+        "{} neither reads {} under a condition, with a constant where it fails, nor "
+        "computes anything of single elements of it",
+        graph_[reader_].name, name_);
+  }
+
+  /// The copy's indices and shape, and where its elements are in the tensor.
+  struct Place {
+    PaddedRead copy;
+    std::vector<ir::Expr> places;
+  };
+  std::variant<Place, std::string> place_of(StageId part, const ir::TensorRead& read) const {
+    const std::vector<analysis::Facts::Range> ranges = ranges_of(part);
+    for (const analysis::Facts::Range& range : ranges) {
+      if (has_read(range.lower) || has_read(range.upper))
+        return fmt::format("data says how often {} runs", range.var->name);
+    }
+    Place result;
+    for (const ir::Expr& index : read.indices) {
+      if (has_read(index))
+        return fmt::format("which elements of {} it reads depends on data", name_);
+      const analysis::Interval bounds = analysis::bounds_of(index, ranges, facts_);
+      if (!bounds.min || !bounds.max) {
+        return fmt::format("nothing is known of where the index {} of {} begins and ends", index,
+                           name_);
+      }
+      const ir::VarRef axis = ir::Var::make(fmt::format("ax{}", result.places.size()));
+      result.copy.axes.push_back(axis);
+      result.copy.indices.push_back(analysis::simplify(index - bounds.min, facts_));
+      result.copy.shape.push_back(count_of(bounds));
+      result.places.push_back(analysis::simplify(ir::Expr(axis) + bounds.min, facts_));
+    }
     return result;
   }
 
@@ -266,9 +307,13 @@ class ReplaceValue : public ir::Mutator {
 
  private:
   using Mutator::visit;
-  ir::Expr visit(const ir::Call& call) override {
-    if (ir::equal_trees(&call, padded_.value)) return read_;
-    return Mutator::visit(call);
+  ir::Expr visit(const ir::Call& call) override { return replaced(call); }
+  ir::Expr visit(const ir::Binary& binary) override { return replaced(binary); }
+  ir::Expr visit(const ir::Cast& cast) override { return replaced(cast); }
+
+  template <typename Node>
+  ir::Expr replaced(const Node& node) {
+    return ir::equal_trees(&node, padded_.value) ? read_ : Mutator::visit(node);
   }
 
   const PaddedRead& padded_;

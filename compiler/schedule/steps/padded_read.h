@@ -7,7 +7,8 @@
 
 namespace kiln::schedule {
 
-/// What a stage reads of a tensor where a condition holds, with a constant elsewhere:
+/// What a stage reads of a tensor where a condition holds, with a constant elsewhere, or what it
+/// computes of single elements (computed_value.h):
 ///
 ///   if_then_else(1 <= y + r && y + r <= h, X[c, y + r - 1], 0)
 ///     ->
@@ -22,7 +23,7 @@ struct PaddedRead {
 };
 
 /// The one such read of a tensor in the bodies of a stage and of the reductions taken out of it, or
-/// why there is none that can become a stage: the condition must be about the indices of the read,
+/// why there is none that can become a stage: a condition must be about the indices of the read,
 /// and keep it inside of the tensor.
 std::variant<PaddedRead, std::string> find_padded_read(const StageGraph& graph, StageId reader,
                                                        TensorId tensor);

@@ -1,4 +1,5 @@
-"""Mistakes in cache_padded, which makes a stage of what a stage reads with a constant around it."""
+"""Mistakes in cache_padded, which makes a stage of what a stage reads with a constant around it, or computes of single
+elements."""
 
 import kiln
 from kiln import te
@@ -27,13 +28,14 @@ def is_inside(A, i, at):
 
 @wrong(
     "CACHE_READ",
-    "cannot make a padded copy of A for C: C does not read A under a condition, with a constant where it fails",
+    "cannot make a padded copy of A for C: C neither reads A under a condition, with a constant where it fails, nor "
+    "computes anything of single elements of it",
     kind="Unsupported",
     fix='s.cache_read(A, "global", C)',
 )
 def padded_copy_without_a_condition():
     A = te.placeholder((16,), name="A")
-    C = te.compute((16,), lambda i: A[i] * 2, name="C")
+    C = te.compute((14,), lambda i: A[i] * A[i + 2], name="C")
     s = te.create_schedule(C.op)
     s.cache_padded(A, C)  # <-
 

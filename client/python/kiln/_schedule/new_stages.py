@@ -69,7 +69,8 @@ class NewStages:
     @public
     def cache_padded(self, tensor, reader):
         """A copy of the tensor with what the reader puts around it: where the reader has
-        `te.if_then_else(inside, A[i + d - 1], 0.0)`, the elements of A where `inside` holds, and 0.0 elsewhere."""
+        `te.if_then_else(inside, A[i + d - 1], 0.0)`, the elements of A where `inside` holds, and 0.0 elsewhere. Or with
+        what the reader computes of single elements: of `te.max(A[i, k], 0.0) * B[k, j]`, their maxima with 0.0."""
         stage = self._stage_of(tensor, "cache_padded")
         reader = self[reader]
         if reader.origin_op.kind != "compute" or not any(same_tensor(tensor, each) for each in reader.reads):
