@@ -370,6 +370,17 @@ TEST(MatrixTiles, AreLongWhereASideIsShort) {
             "matrix instructions, 256 x 64 a block");
 }
 
+/// Of a tile that is not more than half full each product would have a condition.
+TEST(MatrixTiles, AreNoneOfASideThatFillsHalfOfThem) {
+  const auto first_of = [](int columns) {
+    return sketches_of(product("i, k", "20, 64", "k, j", fmt::format("64, {}", columns),
+                               fmt::format("20, {}", columns), "64"),
+                       "sm_80")[0];
+  };
+  EXPECT_EQ(first_of(65), "matrix instructions, 32 x 128 a block");
+  EXPECT_EQ(first_of(64), "a tile a block, 2 x 4 a thread");
+}
+
 /// Filters of images with channels first are copied before, so that the sum goes over the channels
 /// of one place of the window after the other.
 TEST(MatrixTiles, HaveFiltersThatArePacked) {

@@ -120,16 +120,15 @@ bool has_short_copy(const StageGraph& graph, const MatrixTile& tile) {
   return is_short(true) || is_short(false);
 }
 
-/// Whether a tile suits sides of fewer than 64: more than half of it is there. Of
-/// less its memory has no more than what is there, and each product a condition.
+/// Whether a tile suits sides of which one is fewer than 64: more than half of it is there, along
+/// both. Of less its memory has no more than what is there, and each product a condition.
 bool suits_short_sides(const StageGraph& graph, const MatrixTile& tile) {
   constexpr int64_t kShort = 64;
-  const auto suits = [&](const std::vector<AxisId>& side, int64_t block) {
-    const int64_t extent = constant_extent_of(graph, side).value_or(kShort);
-    return extent >= kShort || 2 * extent > block;
-  };
-  return suits(tile.sides.rows, tile.block_rows()) &&
-         suits(tile.sides.columns, tile.block_columns());
+  const int64_t rows = constant_extent_of(graph, tile.sides.rows).value_or(tile.block_rows());
+  const int64_t columns =
+      constant_extent_of(graph, tile.sides.columns).value_or(tile.block_columns());
+  return std::min(rows, columns) >= kShort ||
+         (2 * rows > tile.block_rows() && 2 * columns > tile.block_columns());
 }
 
 /// The tiles of a form.
