@@ -1,12 +1,17 @@
-// Which template a stage has on a GPU that is more than its elements: the first that serves.
+// Which template a stage has on a GPU that is more than its elements: of those that serve the one
+// that is predicted to take the fewest cycles, and of sizes that are not known the first.
 #include "compiler/autoschedule/choose/thread_tiles.h"
 
+#include <algorithm>
+#include <functional>
 #include <set>
+#include <utility>
 
 #include "compiler/autoschedule/choose/thread_groups.h"
 #include "compiler/autoschedule/recognise/image.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
+#include "compiler/autoschedule/templates/column_block.h"
 #include "compiler/autoschedule/templates/column_threads.h"
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/few_rows.h"
@@ -53,32 +58,53 @@ Tiles element_tiles(const Chooser& chooser, StageId id, const std::optional<Epil
   return tiles;
 }
 
-}  // namespace
+/// What a template has for a stage. All its sketches keep the order of the stage's sum, or none
+/// does.
+struct Offer {
+  Tiles tiles;
+  std::function<double()> cycles;  // of the fastest of them, of a stage whose sizes are known
+};
 
-Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue,
-               const MayBeTaken& may_be_taken) {
-  // Either all of a stage's sketches keep the order of its sum, or none does.
+/// Those that serve.
+std::vector<Offer> offers_for(const Chooser& chooser, StageId id,
+                              const std::optional<Epilogue>& epilogue,
+                              const MayBeTaken& may_be_taken) {
+  const StageGraph& graph = chooser.graph;
   const auto free_of = [&](std::vector<StageId> prologues) {
     std::erase_if(prologues, [&](StageId prologue) { return !may_be_taken(prologue); });
     return prologues;
   };
   const std::vector<StageId> of_matrices = free_of(prologues_of_matrix_tiles(chooser, id));
-  std::vector<Sketch> matrices = matrix_tile_sketches(chooser, id, epilogue, of_matrices);
-  if (!matrices.empty()) {
-    return {std::move(matrices),
-            joined({of_matrices, in_list(padding_of_matrix_tiles(chooser, id))}), epilogue};
-  }
-  const std::vector<StageId> of_blocks = free_of(prologues_of_block_tiles(chooser.graph, id));
-  std::vector<Sketch> blocks = block_tile_sketches(chooser, id, epilogue, of_blocks);
-  if (!blocks.empty()) {
-    return {std::move(blocks),
-            joined({of_blocks, in_list(padding_of_block_tiles(chooser.graph, id))}), epilogue};
-  }
-  std::vector<Sketch> columns = column_thread_sketches(chooser, id, epilogue);
-  if (!columns.empty()) return {std::move(columns), {}, epilogue};
-  std::vector<Sketch> few = few_rows_sketches(chooser, id, epilogue);
-  if (!few.empty()) return {std::move(few), {}, epilogue};
-  return element_tiles(chooser, id, epilogue);
+  const std::vector<StageId> of_blocks = free_of(prologues_of_block_tiles(graph, id));
+  std::vector<Offer> offers;
+  offers.push_back(
+      {{matrix_tile_sketches(chooser, id, epilogue, of_matrices),
+        joined({of_matrices, in_list(padding_of_matrix_tiles(chooser, id))}), epilogue},
+       [&chooser, id] { return matrix_tile_cycles(chooser, id)(1); }});
+  offers.push_back({{block_tile_sketches(chooser, id, epilogue, of_blocks),
+                     joined({of_blocks, in_list(padding_of_block_tiles(graph, id))}), epilogue},
+                    [&chooser, id] { return whole_tile_cycles(chooser, id); }});
+  offers.push_back({{column_thread_sketches(chooser, id, epilogue), {}, epilogue},
+                    [&chooser, id] { return column_cycles(chooser, id); }});
+  offers.push_back({{few_rows_sketches(chooser, id, epilogue), {}, epilogue},
+                    [&chooser, id] { return few_rows_cycles(chooser, id); }});
+  std::erase_if(offers, [](const Offer& offer) { return offer.tiles.sketches.empty(); });
+  return offers;
+}
+
+}  // namespace
+
+Tiles tiles_of(const Chooser& chooser, StageId id, const std::optional<Epilogue>& epilogue,
+               const MayBeTaken& may_be_taken) {
+  std::vector<Offer> offers = offers_for(chooser, id, epilogue, may_be_taken);
+  if (offers.empty()) return element_tiles(chooser, id, epilogue);
+  const Stage& stage = chooser.graph[id];
+  const bool is_known =
+      constant_extent_of(chooser.graph, joined({stage.data, stage.reduce})).has_value();
+  if (offers.size() == 1 || !is_known) return std::move(offers[0].tiles);
+  return std::move(std::ranges::min_element(offers, {}, [](const Offer& offer) {
+                     return offer.cycles();
+                   })->tiles);
 }
 
 std::map<StageId, Tiles> tiles_of_stages(const Chooser& chooser, const std::vector<bool>& touched) {

@@ -42,6 +42,9 @@ constexpr int64_t kManySums = 64;         // of a thread; more are half of its r
 constexpr int64_t kFewSums = 16;          // of a thread: short code of many steps
 constexpr ThreadTile kAnyTile = {4, 4};   // the first: taken where sizes are not known
 constexpr int64_t kAnySteps = 16;
+// Elements that are fetched one by one have a place each to be found, which cycles leave out: so
+// much longer the loops of 3x3 windows of 16 and 32 channels are predicted to take.
+constexpr double kOneByOne = 1.4;
 constexpr ThreadTile kTiles[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8},  {2, 4},
                                  {4, 2}, {2, 8}, {8, 2}, {16, 8}, {8, 16}};
 // Products of a thread between two barriers: NVRTC takes 1.2 s for so many, which is why the tiles
@@ -209,6 +212,17 @@ void add_tiles(const StageGraph& graph, const std::optional<BlockTile>& form,
   }
 }
 
+/// Whether elements of a factor are fetched one by one, as those of windows are that lie across.
+bool fetches_one_by_one(const StageGraph& graph, const BlockTile& tile) {
+  const auto is_one_by_one = [&](const ir::TensorRead& read, const std::vector<AxisId>& side) {
+    const int64_t lanes = most_lanes(graph, tile, read);
+    return elements_in_order(graph, read, side) % lanes != 0 &&
+           elements_in_order(graph, read, graph[tile.stage].reduce) % lanes != 0;
+  };
+  return tile.is_joined && (is_one_by_one(*tile.contraction.row_factor, tile.sides.rows) ||
+                            is_one_by_one(*tile.contraction.column_factor, tile.sides.columns));
+}
+
 /// What a tile takes, and what is stored for it before, with its sum in so many parts. Of sizes
 /// that are not known all tiles with one choice of prologues take the same.
 double tile_cycles(const StageGraph& graph, const BlockTile& tile, const GpuMachine& machine,
@@ -312,6 +326,18 @@ CyclesOfParts block_tile_cycles(const Chooser& chooser, StageId id) {
       shortest = std::min(shortest, tile_cycles(graph, tile, machine, parts));
     return shortest;
   };
+}
+
+double whole_tile_cycles(const Chooser& chooser, StageId id) {
+  const StageGraph& graph = chooser.graph;
+  const GpuMachine machine = gpu_machine(chooser.arch);
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const BlockTile& tile :
+       tiles_of(graph, chooser.arch, id, prologues_of_block_tiles(graph, id))) {
+    const double times = fetches_one_by_one(graph, tile) ? kOneByOne : 1;
+    shortest = std::min(shortest, times * tile_cycles(graph, tile, machine));
+  }
+  return shortest;
 }
 
 std::optional<StageId> padding_of_block_tiles(const StageGraph& graph, StageId id) {

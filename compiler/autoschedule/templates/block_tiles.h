@@ -32,6 +32,10 @@ std::optional<StageId> padding_of_block_tiles(const StageGraph& graph, StageId i
 /// is not known.
 CyclesOfParts block_tile_cycles(const Chooser& chooser, StageId id);
 
+/// The same with the sum as a whole, for comparison with other templates. All sizes are known,
+/// and there are tiles.
+double whole_tile_cycles(const Chooser& chooser, StageId id);
+
 /// Whether a stage has such tiles, or a reduction inside of an expression would have them as one.
 bool has_block_tiles(const StageGraph& graph, StageId id);
 

@@ -78,6 +78,13 @@ std::optional<FewRows> few_rows_of(const Chooser& chooser, StageId id) {
   return found;
 }
 
+FewRowsProduct product_of(const StageGraph& graph, const Stage& stage, const FewRows& rows) {
+  return {.batch = *constant_extent_of(graph, rows.batch),
+          .few = *constant_extent_of(graph, rows.few),
+          .many = *constant_extent_of(graph, rows.many),
+          .steps = *constant_extent_of(graph, stage.reduce)};
+}
+
 /// About how many cycles the products take with the sum in so many parts: the slowest of memory, of
 /// what the busiest multiprocessor gets through L2, of its multiply-adds, and of waiting for loads.
 double few_rows_cycles(const FewRows& rows, const FewRowsProduct& product, int64_t parts,
@@ -154,15 +161,17 @@ std::optional<SumSplit> split_of_few_rows(const Chooser& chooser, StageId id) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
   const auto rows = few_rows_of(chooser, id);
-  const auto steps = constant_extent_of(graph, stage.reduce);
-  if (!rows || !steps || !constant_extent_of(graph, stage.data)) return std::nullopt;
-  const FewRowsProduct product{.batch = *constant_extent_of(graph, rows->batch),
-                               .few = *constant_extent_of(graph, rows->few),
-                               .many = *constant_extent_of(graph, rows->many),
-                               .steps = *steps};
+  if (!rows || !constant_extent_of(graph, joined({stage.data, stage.reduce}))) return std::nullopt;
+  const FewRowsProduct product = product_of(graph, stage, *rows);
   const GpuMachine machine = gpu_machine(chooser.arch);
   return best_split(chooser, id, stage.reduce.back(), equal_lengths(kLeastSum, rows->lanes),
                     [&](int64_t parts) { return few_rows_cycles(*rows, product, parts, machine); });
+}
+
+double few_rows_cycles(const Chooser& chooser, StageId id) {
+  const FewRows rows = *few_rows_of(chooser, id);
+  return few_rows_cycles(rows, product_of(chooser.graph, chooser.graph[id], rows), 1,
+                         gpu_machine(chooser.arch));
 }
 
 std::vector<Sketch> few_rows_sketches(const Chooser& chooser, StageId id,

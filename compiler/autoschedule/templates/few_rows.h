@@ -17,6 +17,9 @@ bool is_few_rows_product(const Chooser& chooser, StageId id);
 /// Parts of the sum of such a product, where its blocks are too few.
 std::optional<SumSplit> split_of_few_rows(const Chooser& chooser, StageId id);
 
+/// About how many cycles such a product takes as a whole. All sizes are known.
+double few_rows_cycles(const Chooser& chooser, StageId id);
+
 /// For CUDA: products of a few rows with many others that lie along the sum too, as those of a
 /// layer with a small batch. A block has all of the few and some of the others, which so are read
 /// once; its threads divide the sum. None where nothing is few, or the order of the sum has to

@@ -4,6 +4,7 @@
 #include "compiler/autoschedule/templates/split_products.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/block_tiles.h"
@@ -42,8 +43,9 @@ std::optional<SumSplit> split_of_product(const Chooser& chooser, StageId id) {
   const auto sum = constant_extent_of(graph, stage.reduce);
   if (!factors || !results || !sum) return std::nullopt;
   CyclesOfParts tiles = matrix_tile_cycles(chooser, id);
-  const bool has_matrices = static_cast<bool>(tiles);
-  if (!has_matrices) tiles = block_tile_cycles(chooser, id);
+  CyclesOfParts blocks = block_tile_cycles(chooser, id);
+  const bool has_matrices = tiles && (!blocks || tiles(1) <= blocks(1));
+  if (!has_matrices) tiles = std::move(blocks);
   const auto a = bytes_of(graph, *factors->a);
   const auto b = bytes_of(graph, *factors->b);
   if (!tiles || !a || !b) return std::nullopt;
