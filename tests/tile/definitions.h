@@ -49,21 +49,18 @@ inline void expect_definition(const tile::Program& program, const language::Kern
   EXPECT_TRUE(actual[0].bytes == expected[0].bytes);
 }
 
-/// That tileiras takes the program of a definition for one of the architectures, the one whose turn
-/// it is; with KILN_LONG for all of them.
-inline void expect_assembled(const language::Kernel& kernel, uint64_t turn) {
+/// That tileiras takes the program of a definition for each of the architectures.
+inline void expect_assembled(const language::Kernel& kernel) {
   const tile::BlockShape shape = tile::block_shape(kernel);
   const tile::Program program = tile::contraction(kernel, shape);
   SCOPED_TRACE(tile::print(program));
   const DType factor = kernel.definition.type_of(kernel.definition.parameters[0]);
-  const size_t count = std::size(kArchitectures);
-  for (size_t i = 0; i < count; ++i) {
-    if (std::getenv("KILN_LONG") == nullptr && i != turn % count) continue;
-    if (!has_type(kArchitectures[i], factor)) continue;
-    if (factor == DType::Float32 && is_left_to_cuda(kArchitectures[i], program)) continue;
+  for (const std::string_view arch : kArchitectures) {
+    if (!has_type(arch, factor)) continue;
+    if (factor == DType::Float32 && is_left_to_cuda(arch, program)) continue;
     const std::string bytecode =
-        tile::bytecode(tile::alone(program), {.arch = kArchitectures[i], .warps = shape.warps});
-    const std::string cubin = assembled(bytecode, kArchitectures[i]);
+        tile::bytecode(tile::alone(program), {.arch = std::string(arch), .warps = shape.warps});
+    const std::string cubin = assembled(bytecode, std::string(arch));
     EXPECT_EQ(codegen::kernels_of_cubin(cubin).at(0).name, "kiln_tile_0");
   }
 }
