@@ -1,10 +1,10 @@
 """The service in one process (--isolation=none) does what it does in several, but for what ends or kills workers."""
 
+import os
 import shutil
 import subprocess
 
 import pytest
-from conftest import find_daemon
 from test_calls import (  # noqa: F401
     test_a_call_is_part_of_the_trace_of_its_process,
     test_a_cancelled_call_ends_on_the_daemon,
@@ -45,7 +45,7 @@ def test_there_are_no_workers(daemon):
 
 def test_a_daemon_that_was_copied_alone_says_so_at_once(tmp_path):
     """Without its worker it would try to start one again and again."""
-    program = shutil.copy(find_daemon(), tmp_path / "kilnd")
+    program = shutil.copy(os.environ.get("KILN_DAEMON") or shutil.which("kilnd"), tmp_path / "kilnd")
     for flags in ([], ["--isolation", "none"]):
         ended = subprocess.run([program, "--listen", f"unix:{tmp_path}/s", *flags], capture_output=True, text=True, timeout=10)
         assert ended.returncode == 1

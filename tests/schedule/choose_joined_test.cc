@@ -120,5 +120,18 @@ TEST(ChooseJoined, NormalisedImagesAreOneLineEach) {
   EXPECT_NE(steps_of(text).find("compute_at(M, Y.c)"), std::string::npos);
 }
 
+TEST(ChooseJoined, LoopsWithSumsInPartsAreNot) {
+  const std::string steps = steps_of(
+      "kernel k(X: bfloat16[2, 300, 5, 5], W: bfloat16[4, 300, 3, 3]) ->"
+      " (Y: bfloat16[2, 4, 3, 3]) {\n"
+      "  S: float32[2, 4, 3, 3]\n"
+      "  S[n, f, y, x] = sum[c < 300, i < 3, j < 3](\n"
+      "    float32(X[n, c, y + i, x + j]) * float32(W[f, c, i, j]))\n"
+      "  Y[n, f, y, x] = bfloat16(S[n, f, y, x]) }\n");
+  EXPECT_NE(steps.find("rfactor(S.c.outer)"), std::string::npos) << steps;
+  EXPECT_NE(steps.find("compute_at(S, Y.y)"), std::string::npos) << steps;
+  EXPECT_EQ(steps.find("fuse("), std::string::npos) << steps;
+}
+
 }  // namespace
 }  // namespace kiln::testing

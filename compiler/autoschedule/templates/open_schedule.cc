@@ -62,8 +62,10 @@ schedule::StageGraph graph_of(const language::Kernel& kernel, const OpenSchedule
   schedule::StageGraph graph = schedule::build_stage_graph(kernel);
   schedule::apply_steps(graph, given.schedule);
   for (const schedule::StageId id : given.open) {
-    graph.stages[id].is_touched = false;
-    merge_fused(graph, graph.stages[id]);
+    Stage& stage = graph.stages[id];
+    // One that a later step has put into the loops of another one is scheduled, as these are.
+    if (stage.attach.kind != schedule::Attach::Kind::At) stage.is_touched = false;
+    merge_fused(graph, stage);
   }
   return graph;
 }
