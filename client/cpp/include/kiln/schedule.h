@@ -105,7 +105,8 @@ class Schedule {
                     const std::vector<Tensor>& readers, const std::vector<Axis>& layout,
                     SourceLocation where = SourceLocation::current()) const;
   /// A copy of the tensor with the constant that the reader puts around it, where the reader
-  /// chooses between an element and a constant by a condition on the indices of the element.
+  /// chooses between an element and a constant by a condition on the indices of the element; or
+  /// with what the reader computes of single elements: of max(A[i, k], 0) * B[k, j], the maxima.
   Tensor cache_padded(const Tensor& tensor, const Tensor& reader,
                       SourceLocation where = SourceLocation::current()) const;
   /// Computes the tensor's values, laid out as its loops so far; its own stage becomes a copy.
