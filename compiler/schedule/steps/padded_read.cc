@@ -170,7 +170,9 @@ class FindPaddedRead {
 
     const auto at = place_of(part, read);
     if (const std::string* why = std::get_if<std::string>(&at)) return *why;
-    auto [result, places] = std::get<Place>(at);
+    Place place = std::get<Place>(at);
+    PaddedRead& result = place.copy;
+    const std::vector<ir::Expr>& places = place.places;
     result.value = value;
     std::vector<ir::VarRef> axes;
     for (const analysis::Facts::Range& range : ranges_of(part))
@@ -205,7 +207,9 @@ class FindPaddedRead {
       if (!found) continue;
       const auto at = place_of(part, *found->element);
       if (const std::string* why = std::get_if<std::string>(&at)) return *why;
-      auto [result, places] = std::get<Place>(at);
+      Place place = std::get<Place>(at);
+      PaddedRead& result = place.copy;
+      const std::vector<ir::Expr>& places = place.places;
       if (!is_inside(result, places, ir::boolean(true)))
         return fmt::format("it is not certain that all indices are inside of {}", name_);
       result.value = found->value;
