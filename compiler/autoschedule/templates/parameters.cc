@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/tile_cost.h"
 #include "runtime/core/cpu_name.h"
 
