@@ -233,11 +233,14 @@ bool is_near(const StageGraph& graph, const Stage& stage, AxisId axis) {
 }
 
 bool is_plain_reduction(const StageGraph& graph, StageId id) {
+  return graph[id].bodies.size() == 1 && is_plain_reduction_of_values(graph, id);
+}
+
+bool is_plain_reduction_of_values(const StageGraph& graph, StageId id) {
   const Stage& stage = graph[id];
-  return stage.kind == Stage::Kind::Compute && stage.is_reduction() && stage.bodies.size() == 1 &&
-         stage.time_dimension < 0 && stage.role.cell_of < 0 && stage.conditions.empty() &&
-         !has_dependent_extents(graph, id) && !has_indirect_reads(stage) &&
-         reductions_inside(graph, id).empty();
+  return stage.kind == Stage::Kind::Compute && stage.is_reduction() && stage.time_dimension < 0 &&
+         stage.role.cell_of < 0 && stage.conditions.empty() && !has_dependent_extents(graph, id) &&
+         !has_indirect_reads(stage) && reductions_inside(graph, id).empty();
 }
 
 bool has_vectors_along_data(const StageGraph& graph, StageId id) {

@@ -58,6 +58,8 @@ bool has_dependent_extents(const StageGraph& graph, StageId stage);
 /// Whether the stage is the reduction of one value and no more: of extents and at places that do
 /// not depend on data, everywhere, outside of scans.
 bool is_plain_reduction(const StageGraph& graph, StageId stage);
+/// The same of one value or several, as a reducer of one's own has.
+bool is_plain_reduction_of_values(const StageGraph& graph, StageId stage);
 
 /// Whether an index of a read depends on data, as in a gather.
 bool has_indirect_reads(const Stage& stage);

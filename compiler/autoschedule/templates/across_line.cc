@@ -31,8 +31,4 @@ std::vector<AxisId> others_of(const StageGraph& graph, StageId id, AxisId across
   return others;
 }
 
-AxisId fused(StepWriter& steps, StageId id, const std::vector<AxisId>& line) {
-  return line.size() > 1 ? steps.fuse(id, line) : line[0];
-}
-
 }  // namespace kiln::autoschedule

@@ -15,7 +15,4 @@ std::vector<AxisId> line_of(const StageGraph& graph, StageId stage, AxisId acros
 std::vector<AxisId> others_of(const StageGraph& graph, StageId stage, AxisId across,
                               const std::vector<AxisId>& line);
 
-/// The line as one loop.
-AxisId fused(StepWriter& steps, StageId stage, const std::vector<AxisId>& line);
-
 }  // namespace kiln::autoschedule

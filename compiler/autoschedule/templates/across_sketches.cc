@@ -24,7 +24,7 @@ void write_blocks(const StageGraph& graph, StageId id, AxisId across,
                   const std::vector<AxisId>& line, StepWriter& steps, const Values& values) {
   std::vector<AxisId> order = others_of(graph, id, across, line);
   const auto [rows, row] = steps.split(id, across, values.get("rows", 1));
-  const auto [columns, column] = steps.split(id, fused(steps, id, line), values.get("lanes", 1));
+  const auto [columns, column] = steps.split(id, steps.fuse(id, line), values.get("lanes", 1));
   order.push_back(rows);
   const std::vector<AxisId> outer = order;
   order.insert(order.end(), {columns, row, column});
@@ -53,8 +53,7 @@ void write_turned_blocks(const StageGraph& graph, StageId id, AxisId across,
   const std::vector<AxisId> others = others_of(graph, id, across, line);
   std::vector<AxisId> outer = others;
   const auto [rows, row] = steps.split(id, across, values.get("rows", lanes));
-  const auto [columns, column] =
-      steps.split(id, fused(steps, id, line), values.get("lanes", lanes));
+  const auto [columns, column] = steps.split(id, steps.fuse(id, line), values.get("lanes", lanes));
   const bool is_down = values.get("down first", 1) != 0;
   outer.push_back(is_down ? columns : rows);
   const AxisId inner = is_down ? rows : columns;

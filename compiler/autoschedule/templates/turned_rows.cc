@@ -19,20 +19,13 @@ namespace {
 // Columns of a block, whose copy stays in L1: 4 KiB of 16 rows of floats.
 constexpr int64_t kColumns = 64;
 
-/// Whether the stage is a reduction and no more, of rows that each have all of it.
-bool is_of_rows(const StageGraph& graph, StageId id) {
-  const Stage& stage = graph[id];
-  return stage.kind == Stage::Kind::Compute && stage.reduce.size() == 1 && !stage.data.empty() &&
-         stage.time_dimension < 0 && stage.role.cell_of < 0 && stage.conditions.empty() &&
-         !has_dependent_extents(graph, id) && !has_indirect_reads(stage) &&
-         reductions_inside(graph, id).empty();
-}
-
 }  // namespace
 
 std::optional<Sketch> turned_rows_sketch(const Chooser& chooser, StageId id, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
-  if (!is_of_rows(graph, id)) return std::nullopt;
+  if (!is_plain_reduction_of_values(graph, id) || graph[id].reduce.size() != 1 ||
+      graph[id].data.empty())
+    return std::nullopt;
   const AxisId row = graph[id].data.back();
   const AxisId column = graph[id].reduce[0];
   const std::vector<const ir::TensorRead*> reads = turned_reads(graph, id, column);
