@@ -15,6 +15,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include "compiler/ir/vector_unit.h"
 #include "runtime/core/cpu_name.h"
 #include "runtime/core/error.h"
 
@@ -64,6 +65,12 @@ void start_llvm() {
 
 void check_cpu_arch(std::string_view arch) {
   if (is_known_cpu(arch)) return;
+  if (ir::is_only_planned(arch)) {
+    fail(ErrorKind::Unsupported, "ARCH",
+         "kernels are planned for {}, but no code is made for it, only for x86-64; kiln schedule "
+         "explain --arch {} has its schedules",
+         arch, arch);
+  }
   if (arch.starts_with("sm_")) {
     fail(ErrorKind::Unsupported, "ARCH", "{} is no CPU, but a GPU; compile for the target cuda",
          arch);

@@ -14,6 +14,10 @@ namespace {
 constexpr VectorUnit kAvx512 = {.bytes = 64, .registers = 32};
 constexpr VectorUnit kAvx = {.bytes = 32, .registers = 16};
 constexpr VectorUnit kSse = {.bytes = 16, .registers = 16};
+// With UDOT, USDOT and BFDOT. Registers of SVE are as long on a Neoverse V2, and of a V1 twice
+// that.
+constexpr VectorUnit kNeon = {
+    .bytes = 16, .registers = 32, .adds_bytes = true, .adds_halves = true};
 
 constexpr std::array<std::string_view, 18> kAvx512Names = {"x86-64-v4",
                                                            "skylake-avx512",
@@ -54,6 +58,7 @@ constexpr std::array<std::string_view, 5> kHalfNames = {
 
 constexpr std::array<std::string_view, 4> kTileNames = {"sapphirerapids", "emeraldrapids",
                                                         "graniterapids", "graniterapids-d"};
+constexpr std::array<std::string_view, 2> kNeonNames = {"neoverse-v1", "neoverse-v2"};
 constexpr std::array<std::string_view, 2> kFloat16TileNames = {"graniterapids", "graniterapids-d"};
 
 bool has(std::span<const std::string_view> names, std::string_view name) {
@@ -63,6 +68,7 @@ bool has(std::span<const std::string_view> names, std::string_view name) {
 }  // namespace
 
 VectorUnit vector_unit_of(std::string_view arch) {
+  if (is_only_planned(arch)) return kNeon;
   const CpuName name = cpu_name_of(arch);
   VectorUnit unit = kSse;
   if (name.cpu.empty() || has(kAvx512Names, name.cpu)) {
@@ -81,5 +87,7 @@ VectorUnit vector_unit_of(std::string_view arch) {
   unit.multiplies_tiles_of_float16 = has(kFloat16TileNames, name.cpu) || has_feature("amx-fp16");
   return unit;
 }
+
+bool is_only_planned(std::string_view arch) { return has(kNeonNames, cpu_name_of(arch).cpu); }
 
 }  // namespace kiln::ir

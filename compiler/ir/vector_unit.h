@@ -24,4 +24,7 @@ struct VectorUnit {
 /// AVX-512.
 VectorUnit vector_unit_of(std::string_view arch);
 
+/// Whether kernels are planned for this CPU, but code of its instructions is not made (AArch64).
+bool is_only_planned(std::string_view arch);
+
 }  // namespace kiln::ir

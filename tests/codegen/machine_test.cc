@@ -17,6 +17,20 @@ TEST(Machine, IsThatOfTheCpuOfTheName) {
   EXPECT_EQ(machine_of("cascadelake").name, "Skylake server");
 }
 
+// As Arm's manuals have them: 4 vectors of NEON a cycle, 64 KiB of L1.
+TEST(Machine, IsThatOfANeoverse) {
+  for (const char* name : {"neoverse-v1", "neoverse-v2"}) {
+    const Machine neoverse = machine_of(name);
+    EXPECT_EQ(neoverse.vectors, (ir::VectorUnit{16, 32, true, true})) << name;
+    EXPECT_EQ(neoverse.multiply_adds, 4) << name;
+    EXPECT_EQ(neoverse.l1_bytes, 64 * 1024) << name;
+    EXPECT_EQ(neoverse.l1_ways, 4) << name;
+    EXPECT_FALSE(neoverse.has_masks()) << name;
+  }
+  EXPECT_EQ(machine_of("neoverse-v1").latency, 4);
+  EXPECT_EQ(machine_of("neoverse-v2").latency, 2);
+}
+
 TEST(Machine, OfAnUnknownCpuIsTheLeastOfItsVectors) {
   EXPECT_EQ(machine_of("znver9").name, "x86-64-v2");
   EXPECT_EQ(machine_of("graniterapids").name, "x86-64-v4");

@@ -35,6 +35,8 @@ constexpr std::string_view kZen2[] = {"znver2"};
 constexpr std::string_view kZen3[] = {"znver3"};
 constexpr std::string_view kZen4[] = {"znver4"};
 constexpr std::string_view kZen5[] = {"znver5"};
+constexpr std::string_view kNeoverseV1[] = {"neoverse-v1"};
+constexpr std::string_view kNeoverseV2[] = {"neoverse-v2"};
 constexpr std::string_view kV4[] = {"x86-64-v4"};
 constexpr std::string_view kV3[] = {"x86-64-v3"};
 constexpr std::string_view kV2[] = {"x86-64-v2", "x86-64"};
@@ -139,6 +141,15 @@ constexpr Machine golden_cove(Machine machine) {
   return machine;
 }
 
+/// L1 of Neoverse has 4 ways of 16 KiB; a mesh is behind L2, which has 8. By Arm's "Neoverse V1"
+/// and "V2 Core Technical Reference Manual", of the smaller of the L2s that they name for servers.
+constexpr Machine neoverse(Machine machine) {
+  machine = mesh(machine);
+  machine.l1_ways = 4;
+  machine.l2_ways = 8;
+  return machine;
+}
+
 /// Instructions by LLVM 19's scheduling models, as llvm-mca prints them, where nothing else is
 /// said. Of caches "measured" is what sysfs says of a host.
 constexpr Row kRows[] = {
@@ -164,6 +175,12 @@ constexpr Row kRows[] = {
                       "LLVM's X86ScheduleZnver4, multiply-adds measured; caches measured"))},
     {kZen5, zen5(core("Zen 5", 2, 2, 4, 2, 48, 1024,
                       "LLVM's X86ScheduleZnver5, multiply-adds measured; caches measured"))},
+    {kNeoverseV1, neoverse(core("Neoverse V1", 4, 4, 4, 3, 64, 1024,
+                                "LLVM's AArch64SchedNeoverseV1; caches: Arm's manual of the core; "
+                                "planned, not run"))},
+    {kNeoverseV2, neoverse(core("Neoverse V2", 4, 4, 2, 3, 64, 1024,
+                                "LLVM's AArch64SchedNeoverseV2; caches: Arm's manual of the core; "
+                                "planned, not run"))},
     {kV4, core("x86-64-v4", 1, 2, 4, 2, 32, 1024, "the least of those with AVX-512")},
     {kV3, core("x86-64-v3", 2, 3, 5, 2, 32, 256, "the least of those with AVX2")},
     {kV2, core("x86-64-v2", 2, 3, 5, 2, 32, 256, "x86-64-v3 with shorter vectors")},

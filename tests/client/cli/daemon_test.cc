@@ -342,6 +342,14 @@ TEST_F(Examples, ScheduleExplainPlansForCoresThatAreNotHere) {
   EXPECT_LT(seconds("16"), seconds("1") / 4);
 }
 
+TEST_F(Examples, ScheduleExplainPlansForACpuWhoseCodeIsNotMade) {
+  const std::string text = output_of({"schedule", "explain", "matmul.kiln", "--no-schedule",
+                                      "--arch", "neoverse-v2", "--top", "1", "--steps"});
+  EXPECT_TRUE(text.starts_with("machine: Neoverse V2: 32 vectors of 16 bytes, 4 multiply-adds"))
+      << text;
+  EXPECT_NE(text.find("\n  vectorize("), std::string::npos) << text;
+}
+
 TEST_F(Examples, ScheduleExplainHasTheTermsOfAGpuThatIsNotHere) {
   const std::string text =
       output_of({"schedule", "explain", "matmul.kiln", "--no-schedule", "--target", "cuda",

@@ -70,6 +70,18 @@ def unknown_cpu():
 
 @wrong(
     "ARCH",
+    "kernels are planned for neoverse-v2, but no code is made for it, only for x86-64; kiln schedule explain "
+    "--arch neoverse-v2 has its schedules",
+    fix="a CPU of x86-64, or leave it out for this host",
+    kind="Unsupported", at="build",
+)
+def cpu_of_another_kind():
+    A, B, C = chain()
+    kiln.build([A, C], target="llvm -mcpu=neoverse-v2")  # <-
+
+
+@wrong(
+    "ARCH",
     "the arch of target llvm must be a name such as x86-64-v3",
     fix='arch="sm_90"',
     at="build",
