@@ -14,7 +14,6 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/cpu/cpus.h"
 #include "runtime/cpu/thread_pool.h"
 
 namespace kiln {
@@ -103,6 +102,16 @@ int64_t l3_bytes() {
 
 }  // namespace
 
+HostSpeed best_of(const HostSpeed& a, const HostSpeed& b) {
+  return {.gigahertz = std::max(a.gigahertz, b.gigahertz),
+          .from_l2 = std::max(a.from_l2, b.from_l2),
+          .from_l3 = std::max(a.from_l3, b.from_l3),
+          .from_memory = std::max(a.from_memory, b.from_memory),
+          .from_memory_of_all = std::max(a.from_memory_of_all, b.from_memory_of_all),
+          .start_seconds = std::min(a.start_seconds, b.start_seconds),
+          .l3_bytes = std::max(a.l3_bytes, b.l3_bytes)};
+}
+
 HostSpeed measure_host(int threads) {
   HostSpeed speed;
   speed.gigahertz = measure_gigahertz();
@@ -123,11 +132,6 @@ HostSpeed measure_host(int threads) {
     });
   });
   speed.start_seconds = std::max(together - best_seconds(20, [] { spin(kSpin); }), 0.0);
-  return speed;
-}
-
-const HostSpeed& host_speed() {
-  static const HostSpeed speed = measure_host(available_cores());
   return speed;
 }
 

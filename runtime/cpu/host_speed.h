@@ -20,7 +20,7 @@ struct HostSpeed {
 /// Measures this host with so many threads: about a tenth of a second.
 HostSpeed measure_host(int threads);
 
-/// Measured once a process, at the first call.
-const HostSpeed& host_speed();
+/// Each figure as it was better: of two turns, one of which something else may have disturbed.
+HostSpeed best_of(const HostSpeed& a, const HostSpeed& b);
 
 }  // namespace kiln

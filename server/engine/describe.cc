@@ -28,7 +28,11 @@ v1::DescribeResponse Engine::describe() const {
   response.set_pid(static_cast<uint32_t>(::getpid()));
   for (const DeviceQueue* device : devices_.all()) {
     v1::Device described = device->describe();
-    if (described.state() != "absent") *response.add_devices() = std::move(described);
+    if (described.state() == "absent") continue;
+    const bool is_host = described.target() == name_of(TargetKind::Llvm);
+    if (const auto speed = is_host ? host_speeds_.find(host()) : std::nullopt)
+      described.set_description(fmt::format("{}; {}", described.description(), text_of(*speed)));
+    *response.add_devices() = std::move(described);
   }
   add_counts(response);
   add_components(response);

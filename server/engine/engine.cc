@@ -13,6 +13,7 @@
 #include "runtime/core/called.h"
 #include "runtime/core/gpu_name.h"
 #include "runtime/cpu/cpu_topology.h"
+#include "runtime/cpu/cpus.h"
 #include "server/engine/given_sizes.h"
 
 namespace kiln::server {
@@ -83,6 +84,7 @@ std::string text_of(const internal::FromWorker& reply) { return reply.text().tex
 
 Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
     : boot_id_(random_hex(8)),
+      threads_(options.threads > 0 ? options.threads : available_cores()),
       quotas_(shared_quotas(options.quotas)),
       launcher_(std::move(launcher)),
       supervisor_(options.tick),
@@ -117,6 +119,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Launcher> launcher)
       run_service_(kernels_, tensors_, sessions_, arenas_, devices_, specialiser_, counters_),
       copies_(tensors_, sessions_, *arenas_, devices_),
       records_(options.cache_folder, {}),
+      host_speeds_(options.cache_folder),
       tune_service_({.compiles = compile_service_,
                      .compilers = compilers_,
                      .kernels = kernels_,
@@ -365,11 +368,18 @@ void Engine::predict(const v1::PredictRequest& request, std::shared_ptr<Call> ca
   *predict.mutable_request() = checked.wire;
   predict.mutable_sizes()->Add(sizes.begin(), sizes.end());
   predict.set_threads(std::min(request.threads(), kMostThreads));
+  if (auto known = host_speeds_.find(host())) *predict.mutable_host_speed() = *std::move(known);
   ask_compiler(std::move(message), checked.names.kernel, checked.key, std::move(call),
-               [done = std::move(done)](Outcome<internal::FromWorker> outcome) {
+               [this, done = std::move(done)](Outcome<internal::FromWorker> outcome) {
                  if (const Error* error = std::get_if<Error>(&outcome)) return done(*error);
-                 done(std::get<internal::FromWorker>(outcome).predicted().response());
+                 const auto& predicted = std::get<internal::FromWorker>(outcome).predicted();
+                 if (predicted.has_measured()) host_speeds_.keep(host(), predicted.measured());
+                 done(predicted.response());
                });
+}
+
+std::string Engine::host() const {
+  return fmt::format("{}, {} threads", compilers_.hello().host_arch(), threads_);
 }
 
 void Engine::lower(const v1::LowerRequest& request, std::shared_ptr<Call> call,

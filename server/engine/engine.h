@@ -17,6 +17,7 @@
 #include "server/metrics/recent_errors.h"
 #include "server/programs/program_service.h"
 #include "server/tensors/idle_transfers.h"
+#include "server/tuning/host_speeds.h"
 #include "server/tuning/tune_service.h"
 #include "server/workers/supervisor.h"
 
@@ -153,7 +154,11 @@ class Engine {
   void add_counts(v1::DescribeResponse& response) const;
   void add_components(v1::DescribeResponse& response) const;
 
+  /// What host_speeds_ are of: "znver4, 2 threads".
+  std::string host() const;
+
   const std::string boot_id_;
+  const int threads_;  // of kernels on CPUs
   const SharedQuotas quotas_;
   Counters counters_;
   RecentErrors errors_;
@@ -178,6 +183,7 @@ class Engine {
   RunService run_service_;
   TensorCopies copies_;
   RecordStore records_;
+  HostSpeeds host_speeds_;
   TuneService tune_service_;
   ProgramService programs_;
   JobService jobs_;

@@ -70,7 +70,7 @@ internal::FromWorker answer_to(const CompilerWorker& worker, const internal::Pre
   internal::Predicted& predicted = *reply.mutable_predicted();
   predicted.set_task(task.task());
   try {
-    *predicted.mutable_response() = worker.predictions(task);
+    worker.predictions(task, predicted);
   } catch (...) {
     *predicted.mutable_error() = to_wire(current_error());
   }

@@ -18,7 +18,7 @@ struct CompilerWorker {
   std::function<Artifact(const internal::Compile&, internal::Compiled&)> compile;
   std::function<std::string(const internal::Text&)> text;
   std::function<std::vector<internal::StageSketches>(const v1::CompileRequest&)> sketches;
-  std::function<v1::PredictResponse(const internal::Predict&)> predictions;
+  std::function<void(const internal::Predict&, internal::Predicted&)> predictions;
   std::function<std::vector<v1::Component>()> components;
   /// The front end is gone: what is being compiled is not wanted any more.
   std::function<void()> abandoned = [] {};

@@ -12,6 +12,7 @@
 #include "compiler/autoschedule/recognise/machine.h"
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/backends.h"
+#include "compiler/ir/vector_unit.h"
 #include "compiler/language/text/text_names.h"
 #include "compiler/lower.h"
 #include "compiler/predict/predict.h"
@@ -51,8 +52,44 @@ std::vector<Candidate> candidates_of(const SketchSpace& space) {
   return candidates;
 }
 
+HostSpeed host_speed_of(const internal::HostSpeed& said) {
+  return {.gigahertz = said.gigahertz(),
+          .from_l2 = said.from_l2(),
+          .from_l3 = said.from_l3(),
+          .from_memory = said.from_memory(),
+          .from_memory_of_all = said.from_memory_of_all(),
+          .start_seconds = said.start_seconds(),
+          .l3_bytes = said.l3_bytes()};
+}
+
+void say(const HostSpeed& speed, internal::HostSpeed& said) {
+  said.set_gigahertz(speed.gigahertz);
+  said.set_from_l2(speed.from_l2);
+  said.set_from_l3(speed.from_l3);
+  said.set_from_memory(speed.from_memory);
+  said.set_from_memory_of_all(speed.from_memory_of_all);
+  said.set_start_seconds(speed.start_seconds);
+  said.set_l3_bytes(speed.l3_bytes);
+}
+
+/// What the task says, or, where that was not measured often enough to be sure that nothing
+/// disturbed it, the best of that and of what is measured now, which is told.
+HostSpeed host_speed_for(const internal::Predict& task, int threads, internal::Predicted& told) {
+  constexpr uint32_t kTurns = 3;
+  const uint32_t turns = task.host_speed().turns();
+  const HostSpeed said = host_speed_of(task.host_speed());
+  if (turns >= kTurns) return said;
+  const HostSpeed now = measure_host(threads);
+  const HostSpeed best = turns > 0 ? best_of(said, now) : now;
+  say(best, *told.mutable_measured());
+  told.mutable_measured()->set_turns(turns + 1);
+  return best;
+}
+
 /// Of this host measured, of another CPU as the table has it.
-predict::Surroundings surroundings_of(const std::string& arch, const autoschedule::Machine& cpu) {
+predict::Surroundings surroundings_of(const std::string& arch, const autoschedule::Machine& cpu,
+                                      const internal::Predict& task, int threads_here,
+                                      internal::Predicted& told) {
   if (without_cores(arch) != host_cpu()) {
     return {.from_l2 = cpu.from_l2,
             .from_l3 = cpu.from_l3,
@@ -60,7 +97,7 @@ predict::Surroundings surroundings_of(const std::string& arch, const autoschedul
             .from_memory_of_all = cpu.from_memory_of_all,
             .l3_bytes = cpu.l3_bytes};
   }
-  const HostSpeed& host = host_speed();
+  const HostSpeed host = host_speed_for(task, threads_here, told);
   const double hertz = host.gigahertz * 1e9;
   predict::Surroundings around{.gigahertz = host.gigahertz,
                                .from_l2 = host.from_l2 / hertz,
@@ -86,14 +123,15 @@ std::string text_of(const predict::Surroundings& around, int threads) {
 
 /// Of the target of a request.
 struct Predictor {
-  Predictor(const internal::Predict& task, const Target& target, int threads)
+  Predictor(const internal::Predict& task, const Target& target, int threads, int threads_here,
+            internal::Predicted& told)
       : sizes(task.sizes().begin(), task.sizes().end()) {
     const Backend* const backend = find_backend(target);
     if (backend == nullptr) {
       fail(ErrorKind::Unsupported, "PREDICT_TARGET",
            "times are predicted on CPUs and GPUs; what is interpreted is a thousand times slower");
     }
-    backend->check_arch(target);
+    if (!ir::is_only_planned(target.arch)) backend->check_arch(target);
     if (target.traits().has_threads) {
       const autoschedule::GpuMachine gpu = autoschedule::gpu_machine(target.arch);
       machine = autoschedule::text_of(gpu);
@@ -107,7 +145,8 @@ struct Predictor {
       return;
     }
     const autoschedule::Machine cpu = autoschedule::machine_of(target.arch);
-    const predict::Surroundings around = surroundings_of(target.arch, cpu);
+    const predict::Surroundings around =
+        surroundings_of(target.arch, cpu, task, threads_here, told);
     machine = autoschedule::text_of(cpu);
     surroundings = text_of(around, threads);
     predict = [this, cpu, around, threads](const ir::Kernel& loops) {
@@ -138,15 +177,17 @@ v1::PredictedSchedule& add(v1::PredictResponse& response, const std::string& nam
 
 }  // namespace
 
-v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles, int threads) {
+void predict_task(const internal::Predict& task, internal::Predicted& predicted, bool has_tiles,
+                  int threads) {
   CompilerInput input(task.request());
   // Schedules for so many cores, not for those of this host.
   if (task.threads() > 0 && !input.target.traits().has_threads)
     input.target.arch =
         with_cores(without_cores(input.target.arch), static_cast<int>(task.threads()));
   const Predictor predictor(task, input.target,
-                            task.threads() > 0 ? static_cast<int>(task.threads()) : threads);
-  v1::PredictResponse response;
+                            task.threads() > 0 ? static_cast<int>(task.threads()) : threads,
+                            threads, predicted);
+  v1::PredictResponse& response = *predicted.mutable_response();
   response.set_machine(predictor.machine);
   response.set_surroundings(predictor.surroundings);
   const SketchSpace space = input.space();
@@ -177,7 +218,6 @@ v1::PredictResponse predictions_of(const internal::Predict& task, bool has_tiles
   }
   std::stable_sort(response.mutable_schedules()->begin() + 1, response.mutable_schedules()->end(),
                    [](const auto& a, const auto& b) { return a.seconds() < b.seconds(); });
-  return response;
 }
 
 }  // namespace kiln::server

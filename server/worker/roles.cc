@@ -187,9 +187,9 @@ CompilerWorker kiln_compiler(std::shared_ptr<const codegen::TileAssembler> assem
   worker.sketches = [has_tiles = tiles.ok()](const v1::CompileRequest& request) {
     return sketches_of(request, has_tiles);
   };
-  worker.predictions = [has_tiles = tiles.ok(),
-                        used = threads_of(threads)](const internal::Predict& task) {
-    return predictions_of(task, has_tiles, used);
+  worker.predictions = [has_tiles = tiles.ok(), used = threads_of(threads)](
+                           const internal::Predict& task, internal::Predicted& predicted) {
+    predict_task(task, predicted, has_tiles, used);
   };
   worker.components = [tiles] {
     return std::vector<v1::Component>{component("nvrtc", codegen::describe_nvrtc), tiles};

@@ -262,11 +262,14 @@ int way_of(const internal::Compile& task, v1::Schedule& schedule) {
   return way;
 }
 
-v1::PredictResponse fake_predictions(const internal::Predict& task) {
-  v1::PredictResponse response;
+/// Of the host it is told, or has measured, which runs at 2 GHz.
+void fake_predictions(const internal::Predict& task, internal::Predicted& predicted) {
+  double gigahertz = task.host_speed().gigahertz();
+  if (!task.has_host_speed()) predicted.mutable_measured()->set_gigahertz(gigahertz = 2);
+  v1::PredictResponse& response = *predicted.mutable_response();
+  response.set_surroundings(fmt::format("{:g} GHz", gigahertz));
   v1::PredictedSchedule& schedule = *response.add_schedules();
   schedule.set_seconds(task.sizes_size() > 0 ? 1e-9 * static_cast<double>(task.sizes(0)) : 0);
-  return response;
 }
 
 std::vector<internal::StageSketches> fake_sketches(const v1::CompileRequest& request) {
