@@ -20,7 +20,7 @@ PassFunction simplify, tangents_as_exponentials, validate_threads, bind_to_cores
     multiply_in_tiles, add_in_groups, widen_copies, accumulate_in_registers, carry_steps,
     turn_signs_once, lay_out_lanes, join_loops, contract_buffers, keep_in_outputs,
     tabulate_invariants, plan_storage, flatten_storage, vectorize_loops, accumulate_in_lanes,
-    unroll_loops, cut_unrolled_loops, divide_once, hoist_invariants, fetch_ahead, bypass_caches,
+    unroll_loops, cut_unrolled_loops, divide_once, hoist_invariants, bypass_caches, fetch_ahead,
     note_slow_loops, divide_unsigned, split_host_device, check_launch;
 
 }  // namespace passes
@@ -106,8 +106,8 @@ constexpr Pass kPasses[] = {
     {"simplify", passes::simplify, Serves::All},
     {"hoist_invariants", passes::hoist_invariants, Serves::All},
     // After hoist_invariants, which knows loops by what their bodies begin with.
-    {"fetch_ahead", passes::fetch_ahead, Serves::Cores, Changes::Few},
     {"bypass_caches", passes::bypass_caches, Serves::Cores, Changes::Few},
+    {"fetch_ahead", passes::fetch_ahead, Serves::Cores, Changes::Few},
     // Of the loops as code is generated from them.
     {"note_slow_loops", passes::note_slow_loops, Serves::Cores, Changes::None},
     // After the last simplify, which knows nothing of casts.

@@ -64,6 +64,13 @@ Expr is_nontemporal(const Kernel& kernel, const Buffer& output) {
   return simplify(result);
 }
 
+bool stay_near(const Kernel& kernel) {
+  Expr all = ir::index(0);
+  for (const BufferRef& buffer : kernel.parameters)
+    all = all + bytes_of(*buffer);
+  return is_const(simplify(less(all, ir::index(kNearBytes))), 1);
+}
+
 bool may_be_nontemporal(const Kernel& kernel, const Buffer& output) {
   return !is_const(is_nontemporal(kernel, output), 0);
 }

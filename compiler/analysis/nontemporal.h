@@ -9,6 +9,9 @@ namespace kiln::analysis {
 /// would be found in a cache by who reads it next.
 ir::Expr is_nontemporal(const ir::Kernel& kernel, const ir::Buffer& output);
 
+/// Whether all tensors of a kernel, whose sizes are known, have place in an L3 that is near.
+bool stay_near(const ir::Kernel& kernel);
+
 /// Whether it may be, for some sizes.
 bool may_be_nontemporal(const ir::Kernel& kernel, const ir::Buffer& output);
 

@@ -335,11 +335,10 @@ void ExprEmitter::prefetch(const ir::Prefetch& node) {
   KILN_CHECK(node.indices.size() == 1);
   Value* const address = address_of(node.buffer, node.indices[0]);
   constexpr uint32_t kToRead = 0;
-  constexpr uint32_t kIntoAllCaches = 3;
+  const uint32_t locality = node.into == ir::FetchInto::L1 ? 3 : 2;  // T0 and T1 of x86
   constexpr uint32_t kData = 1;
-  b_.CreateIntrinsic(
-      llvm::Intrinsic::prefetch, {address->getType()},
-      {address, b_.getInt32(kToRead), b_.getInt32(kIntoAllCaches), b_.getInt32(kData)});
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                     {address, b_.getInt32(kToRead), b_.getInt32(locality), b_.getInt32(kData)});
 }
 
 /// Elements side by side. Non-temporal where that is asked for and the place is aligned; the end of

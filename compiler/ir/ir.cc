@@ -244,9 +244,9 @@ Stmt MultiplyTiles::make(Stmt body) {
   return new MultiplyTiles(std::move(body));
 }
 
-Stmt Prefetch::make(BufferRef buffer, std::vector<Expr> indices) {
+Stmt Prefetch::make(BufferRef buffer, std::vector<Expr> indices, FetchInto into) {
   KILN_CHECK(buffer && lanes_of(indices) == 1);
-  return new Prefetch(std::move(buffer), std::move(indices));
+  return new Prefetch(std::move(buffer), std::move(indices), into);
 }
 
 }  // namespace kiln::ir

@@ -217,7 +217,8 @@ class Parser {
     if (reader_.accept(Await::kWord)) return parse_await();
     if (reader_.accept(Tensorize::kWord)) return parse_tensorize();
     if (reader_.accept(MultiplyTiles::kWord)) return MultiplyTiles::make(parse_braces());
-    if (reader_.accept(Prefetch::kWord)) return parse_prefetch();
+    if (reader_.accept(Prefetch::kWord)) return parse_prefetch(FetchInto::L1);
+    if (reader_.accept(Prefetch::kWordOfL2)) return parse_prefetch(FetchInto::L2);
     return parse_store();
   }
 
@@ -348,14 +349,14 @@ class Parser {
   }
 
   /// `prefetch A[i + 64]`
-  Stmt parse_prefetch() {
+  Stmt parse_prefetch(FetchInto into) {
     const Token at = reader_.peek();
     reader_.expect_name("the name of a buffer");
     const Access access = build_access(read_access(reader_, at), names_);
     for (const Expr& index : access.indices) {
       if (index->type.lanes > 1) fail_syntax(at, "a prefetch is of one element");
     }
-    return Prefetch::make(access.buffer, access.indices);
+    return Prefetch::make(access.buffer, access.indices, into);
   }
 
   /// `C[ramp(0, 1, 8) where p] = v`

@@ -349,7 +349,7 @@ class StmtPrinter {
   void write_node(const Prefetch& node) {
     std::string access;
     ExprPrinter(names_, access).print_access(node.buffer, node.indices, nullptr);
-    line("{} {}", Prefetch::kWord, access);
+    line("{} {}", node.into == FetchInto::L2 ? Prefetch::kWordOfL2 : Prefetch::kWord, access);
   }
 
   static std::string kind_suffix(const For& loop, std::string_view name) {

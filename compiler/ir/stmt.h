@@ -264,18 +264,23 @@ struct MultiplyTiles : StmtNode {
   explicit MultiplyTiles(Stmt b) : StmtNode(kKind), body(std::move(b)) {}
 };
 
+/// The cache that something is fetched into: the nearest, or the one behind it alone.
+enum class FetchInto : uint8_t { L1, L2 };
+
 /// Fetches the element into the cache. It must be one of the buffer; its value does not matter.
 struct Prefetch : StmtNode {
   static constexpr NodeKind kKind = NodeKind::Prefetch;
   static constexpr std::string_view kWord = "prefetch";
-  static Stmt make(BufferRef buffer, std::vector<Expr> indices);
-  auto fields() const { return std::tie(buffer, indices); }
+  static constexpr std::string_view kWordOfL2 = "prefetch_l2";
+  static Stmt make(BufferRef buffer, std::vector<Expr> indices, FetchInto into = FetchInto::L1);
+  auto fields() const { return std::tie(buffer, indices, into); }
   const BufferRef buffer;
   const std::vector<Expr> indices;
+  const FetchInto into;
 
  private:
-  Prefetch(BufferRef b, std::vector<Expr> i)
-      : StmtNode(kKind), buffer(std::move(b)), indices(std::move(i)) {}
+  Prefetch(BufferRef b, std::vector<Expr> i, FetchInto f)
+      : StmtNode(kKind), buffer(std::move(b)), indices(std::move(i)), into(f) {}
 };
 
 }  // namespace kiln::ir

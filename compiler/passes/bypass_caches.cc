@@ -5,7 +5,7 @@
 //     ->
 //   fn k(A: float32[n], C: float32[n]) { nontemporal C  C[ramp(0, 1, 32)] = A[ramp(0, 1, 32)] }
 //
-// Stands last, where parameters have their strides. At the call, the size that was not known
+// Stands where parameters have their strides. At the call, the size that was not known
 // decides, and of each vector whether its place is aligned; others are stored as usual.
 #include <optional>
 #include <unordered_set>

@@ -203,6 +203,7 @@ TEST(RoundTrip, TensorIntrinsicsAndPrefetches) {
   for k in 0..n {
     if k + 1 < n {
       prefetch B[k + 1, 0, 0]
+      prefetch_l2 B[k + 2, 0, 0]
     }
     tensorize x86.dot.u8s8s32 {
       for j in 0..16 {

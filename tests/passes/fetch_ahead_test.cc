@@ -10,19 +10,36 @@ TEST(FetchAhead, FetchesAPageAheadOfALargeInput) {
                  R"(fn f(A: float32[4194304], C: float32[4194304]) { for i in 0..131072 {
                    C[ramp(i*32, 1, 32)] = A[ramp(i*32, 1, 32)] } })",
                  R"(fn f(A: float32[4194304], C: float32[4194304]) { for i in 0..131072 {
-                   prefetch A[min(i*32 + 1024, 4194272)]
-                   prefetch A[min(i*32 + 1024, 4194272) + 16]
+                   prefetch_l2 A[min(i*32 + 256, 4194272)]
+                   prefetch_l2 A[min(i*32 + 256, 4194272) + 16]
                    C[ramp(i*32, 1, 32)] = A[ramp(i*32, 1, 32)] } })");
+}
+
+/// Stores past the caches hold up what comes.
+TEST(FetchAhead, FetchesIntoTheNearestCacheWhereStoresBypassThem) {
+  expect_becomes(
+      fetch_ahead,
+      R"(fn f(A: float32[4194304], C: float32[4194304]) { nontemporal C for i in 0..131072 {
+           C[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)] } })",
+      R"(fn f(A: float32[4194304], C: float32[4194304]) { nontemporal C for i in 0..131072 {
+           prefetch A[min(i*16 + 1024, 4194288)]
+           C[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)] } })");
+}
+
+TEST(FetchAhead, LeavesWhatComesFromANearL3) {
+  expect_unchanged(fetch_ahead, R"(fn f(A: float32[4194304], C: float32[4096]) {
+                     for i in 0..4096 { for j in 0..64 {
+                       C[i] = reduce_sum(C[i], A[ramp(i*1024 + j*16, 1, 16)]) } } })");
 }
 
 TEST(FetchAhead, GoesOnInTheNextRowWhereRowsLieSideBySide) {
   expect_becomes(fetch_ahead,
-                 R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
+                 R"(fn f(A: float32[4096000], C: float32[4096000]) { for i in 0..4096 {
                    for j in 0..62 { C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] }
                  } })",
-                 R"(fn f(A: float32[1024000], C: float32[1024000]) { for i in 0..1024 {
+                 R"(fn f(A: float32[4096000], C: float32[4096000]) { for i in 0..4096 {
                    for j in 0..62 {
-                     prefetch A[min(i*1000 + j*16 + 1024, 1023984)]
+                     prefetch_l2 A[min(i*1000 + j*16 + 256, 4095984)]
                      C[ramp(i*1000 + j*16, 1, 16)] = A[ramp(i*1000 + j*16, 1, 16)] } } })");
 }
 
@@ -54,18 +71,36 @@ TEST(FetchAhead, ComparesLoopsThatWouldNeverEnd) {
 
 TEST(FetchAhead, FetchesInTheFirstLoopWhereRowsAreLong) {
   expect_becomes(fetch_ahead,
-                 R"(fn f(A: float32[2048000], C: float32[2048000]) { for i in 0..64 {
+                 R"(fn f(A: float32[6144000], C: float32[6144000]) { for i in 0..192 {
                    for j in 0..2000 {
                      C[ramp(i*32000 + j*16, 1, 16)] = A[ramp(i*32000 + j*16, 1, 16)] }
                    for j in 0..2000 {
                      C[ramp(i*32000 + j*16, 1, 16)] = exp(A[ramp(i*32000 + j*16, 1, 16)]) }
                  } })",
-                 R"(fn f(A: float32[2048000], C: float32[2048000]) { for i in 0..64 {
+                 R"(fn f(A: float32[6144000], C: float32[6144000]) { for i in 0..192 {
                    for j in 0..2000 {
-                     prefetch A[min(i*32000 + j*16 + 1024, 2047984)]
+                     prefetch_l2 A[min(i*32000 + j*16 + 256, 6143984)]
                      C[ramp(i*32000 + j*16, 1, 16)] = A[ramp(i*32000 + j*16, 1, 16)] }
                    for j in 0..2000 {
                      C[ramp(i*32000 + j*16, 1, 16)] = exp(A[ramp(i*32000 + j*16, 1, 16)]) }
+                 } })");
+}
+
+/// A row of 16 KiB, which L1 holds beside the next one, comes while functions are computed.
+TEST(FetchAhead, FetchesTheNextRowWhereFunctionsAreComputed) {
+  expect_becomes(fetch_ahead,
+                 R"(fn f(A: float32[1048576], C: float32[1048576]) { for i in 0..256 {
+                   for j in 0..256 {
+                     C[ramp(i*4096 + j*16, 1, 16)] = A[ramp(i*4096 + j*16, 1, 16)] }
+                   for j in 0..256 {
+                     C[ramp(i*4096 + j*16, 1, 16)] = exp(A[ramp(i*4096 + j*16, 1, 16)]) }
+                 } })",
+                 R"(fn f(A: float32[1048576], C: float32[1048576]) { for i in 0..256 {
+                   for j in 0..256 {
+                     C[ramp(i*4096 + j*16, 1, 16)] = A[ramp(i*4096 + j*16, 1, 16)] }
+                   for j in 0..256 {
+                     prefetch A[min(i*4096 + j*16 + 4096, 1048560)]
+                     C[ramp(i*4096 + j*16, 1, 16)] = exp(A[ramp(i*4096 + j*16, 1, 16)]) }
                  } })");
 }
 
@@ -158,7 +193,7 @@ TEST(FetchAhead, TakesStepsInBytes) {
                  R"(fn f(A: float64[1024000], C: float64[1024000]) { for i in 0..1000 {
                    for j in 0..4 { C[ramp(i*1024 + j*256, 1, 8)] = A[ramp(i*1024 + j*256, 1, 8)] }
                    for j in 0..128 {
-                     prefetch A[min(i*1024 + j*8 + 512, 1023992)]
+                     prefetch A[min(i*1024 + j*8 + 1024, 1023992)]
                      C[ramp(i*1024 + j*8, 1, 8)] = exp(A[ramp(i*1024 + j*8, 1, 8)]) }
                  } })");
 }
