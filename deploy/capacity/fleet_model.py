@@ -21,7 +21,7 @@ import random
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """Seconds; all but the kernel's as docs/performance.md has them."""
+    """Seconds; all but the kernel's as docs/performance/data_path.md has them."""
 
     kernel: float = 5e-3  # on the device
     call: float = 0.3e-3  # what client and front end add to a call

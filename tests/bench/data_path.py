@@ -2,7 +2,7 @@
 
     build/venv/bin/python tests/bench/data_path.py [BUILD]     # BUILD: build/release; on a machine with nothing else to do
 
-Prints a table for docs/performance.md, and below it each figure that is asked for with what was measured. The peers are
+Prints a table for docs/performance/data_path.md, and below it each figure that is asked for with what was measured. The peers are
 `raw_peer`, which is gRPC with nothing of Kiln in it, and a copy of the array into shared memory. Of transfers the fastest of
 several is taken, of calls the median.
 """

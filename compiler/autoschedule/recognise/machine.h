@@ -117,7 +117,7 @@ struct Machine {
 
 /// The machine that a CPU of this name is ("znver4"). A CPU that is not in the table is planned as
 /// the least that its vectors promise, and its name says so; without a name, for loops that are
-/// only looked at, it is the one that the figures of docs/performance.md are of.
+/// only looked at, it is the one that the figures of docs/performance/sapphire_rapids.md are of.
 Machine machine_of(std::string_view arch);
 
 /// "Zen 4: vectors of 64 bytes, ..": in a line, for people.

@@ -3,7 +3,7 @@
 //   1024 x 1024 x 1024, 32 registers of 16 lanes  ->  about 8 x 48, a few panels of B a block
 //
 // A step of a tile costs the largest of its multiply-adds, the latency of one, and its loads.
-// docs/performance.md has what other shapes gave.
+// docs/performance/tried.md has what other shapes gave.
 #include "compiler/autoschedule/templates/tile_cost.h"
 
 #include <algorithm>

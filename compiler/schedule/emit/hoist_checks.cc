@@ -3,7 +3,7 @@
 //   for j { check idx[i] < n; Y[i, j] = X[idx[i], j] }  ->  check idx[i] < n; for j { .. }
 //
 // Loop-invariant code motion, for checks alone: the loop that is left is free to be vectors. What
-// it costs otherwise is in docs/performance.md ("What a guard on a gather costs").
+// it costs otherwise is in docs/performance/gathers.md.
 #include "compiler/schedule/emit/hoist_checks.h"
 
 #include <algorithm>
