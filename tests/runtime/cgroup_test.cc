@@ -1,40 +1,24 @@
 #include "runtime/cpu/cgroup.h"
 
 #include <cmath>
-#include <fstream>
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "runtime/cpu/cpus.h"
+#include "tests/runtime/system_files.h"
 
 namespace kiln {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// A folder that looks like the mount point of control groups.
-class Groups : public ::testing::Test {
+/// The mount point of control groups.
+class Groups : public testing::SystemFiles {
  protected:
-  Groups()
-      : root_(fs::temp_directory_path() /
-              ("kiln-cgroup-" + std::to_string(::getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::create_directories(root_);
-  }
-  ~Groups() override { fs::remove_all(root_); }
-
-  void write(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text << "\n";
-  }
   CgroupLimits limits(const std::string& self) const {
     write("self", self);
     return read_cgroup_limits(root_, root_ / "self");
   }
-
-  fs::path root_;
 };
 
 TEST_F(Groups, TheLeastOfTheOwnGroupAndThoseAboveHolds) {

@@ -1,35 +1,21 @@
 #include "runtime/cpu/cpu_topology.h"
 
-#include <fstream>
 #include <numeric>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "runtime/cpu/cpus.h"
+#include "tests/runtime/system_files.h"
 
 namespace kiln {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// A folder that looks like /sys/devices/system.
-class Topologies : public ::testing::Test {
+/// As /sys/devices/system.
+class Topologies : public testing::SystemFiles {
  protected:
-  Topologies()
-      : root_(fs::temp_directory_path() /
-              ("kiln-topology-" + std::to_string(::getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::create_directories(root_);
-  }
-  ~Topologies() override { fs::remove_all(root_); }
-
-  void write(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text << "\n";
-  }
   void add_cpu(int cpu, const std::string& siblings, int socket) const {
     const std::string folder = "cpu/cpu" + std::to_string(cpu) + "/topology/";
     write(folder + "thread_siblings_list", siblings);
@@ -45,8 +31,6 @@ class Topologies : public ::testing::Test {
     write("node/node1/cpulist", "2-3,6-7");
     write("node/possible", "0-1");
   }
-
-  fs::path root_;
 };
 
 std::vector<int> first_cpus(int count) {
