@@ -85,7 +85,7 @@ long_suites() { KILN_LONG=1 KILN_FUZZ_ROUNDS=20000 tests_of release fuzz; }
 
 long_python_tests() {
   KILN_LONG=1 KILN_DAEMON="$PWD/build/release/bin/kilnd" PATH="$PWD/build/release/bin:$PATH" \
-    build/venv/bin/python -m pytest -q tests/e2e tests/deploy -k 'real_digits or slurm or newcomer'
+    build/venv/bin/python -m pytest -q tests/e2e tests/deploy -k 'real_digits or slurm or newcomer or test_gpu_'
 }
 
 # Each process has daemons of its own; tests that share what is compiled are kept in one (tests/conftest.py). Many of

@@ -1,6 +1,7 @@
 """What the main loops of untouched products are made of, read from cubins: no GPU is asked."""
 
 import pytest
+from covering import covering
 from sass import compare, main_loop
 
 import kiln
@@ -81,8 +82,7 @@ def test_unknown_sizes_need_one_barrier_too(daemon, entry, share):
 
 
 # Those of cuBLAS by mma.sync have 0.598 to 0.643.
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(("transposed", "arch"), covering(["", "a", "b", "ab"], ["sm_80", "sm_90"]))
 def test_products_of_16_bits_are_matrix_instructions(daemon, arch, transposed):
     loop = _loop_of(daemon, _product(4096, 4096, 4096, "bfloat16", "a" in transposed, "b" in transposed), arch)
     # Three iterations, each of which has its place in shared memory, one barrier, and one wait for copies.
@@ -134,8 +134,7 @@ def tensor_float_product(transposed, m=4096, n=4096, l=4096):
 
 
 # Of float32 what lies along the sum is loaded as matrices, else element by element.
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90"])
-@pytest.mark.parametrize("transposed", ["", "a", "b"])
+@pytest.mark.parametrize(("transposed", "arch"), covering(["", "a", "b"], ["sm_80", "sm_86", "sm_90"], times=2))
 def test_products_of_tensor_floats_are_matrix_instructions(daemon, arch, transposed):
     loop = _loop_of(daemon, tensor_float_product(transposed), arch)
     assert loop.kinds["HMMA"] in (3 * 64, 3 * 128), loop.kinds
@@ -144,8 +143,7 @@ def test_products_of_tensor_floats_are_matrix_instructions(daemon, arch, transpo
 
 
 # 32 steps at once, which are as many bytes. What does not lie along the sum is turned by a byte permutation a register.
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"])
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(("arch", "transposed"), covering(["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"], ["", "a", "b", "ab"], times=2))
 def test_products_of_bytes_are_matrix_instructions(daemon, arch, transposed):
     tensors = _product(4096, 4096, 4096, "int8", "a" in transposed, "b" in transposed)
     loop = _loop_of(daemon, tensors, arch)
@@ -162,8 +160,7 @@ def test_products_of_bytes_are_matrix_instructions(daemon, arch, transposed):
 
 # Where a warp has instructions for 8-bit floats four of them, 128 steps, are added to the whole in float32; sm_90 multiplies
 # them as halves. Nothing is spilled, whatever is transposed.
-@pytest.mark.parametrize("arch", ["sm_89", "sm_90", "sm_120"])
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(("transposed", "arch"), covering(["", "a", "b", "ab"], ["sm_89", "sm_90", "sm_120"]))
 def test_products_of_8_bit_floats_are_matrix_instructions(daemon, arch, transposed):
     tensors = _product(4096, 4096, 4096, "float8_e4m3fn", "a" in transposed, "b" in transposed)
     loop = _loop_of(daemon, tensors, arch)
@@ -279,13 +276,17 @@ def test_convolutions_of_small_images_are_tiles(daemon, case, share):
 
 
 # Zeros around images are copied from nowhere, and what a window reads 16 bytes at a time, past the registers.
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_120"])
-@pytest.mark.parametrize(("case", "share"), [
-    (dict(channels=64, filters=64, side=56, window=3), 0.27),
-    (dict(channels=128, filters=128, side=28, window=3), 0.33),
-    (dict(channels=256, filters=256, side=56, window=1), 0.5),
-    (dict(channels=128, filters=128, side=28, window=3, dtype="int8"), 0.28)], ids=["56", "28", "1x1", "int8"])
-def test_convolutions_of_short_types_are_matrix_instructions(daemon, arch, case, share):
+CONVOLUTIONS = {
+    "56": (dict(channels=64, filters=64, side=56, window=3), 0.27),
+    "28": (dict(channels=128, filters=128, side=28, window=3), 0.33),
+    "1x1": (dict(channels=256, filters=256, side=56, window=1), 0.5),
+    "int8": (dict(channels=128, filters=128, side=28, window=3, dtype="int8"), 0.28),
+}
+
+
+@pytest.mark.parametrize(("convolution", "arch"), covering(list(CONVOLUTIONS), ["sm_80", "sm_86", "sm_120"], times=2))
+def test_convolutions_of_short_types_are_matrix_instructions(daemon, arch, convolution):
+    case, share = CONVOLUTIONS[convolution]
     # So many images are large tiles for all multiprocessors; else smaller ones are taken.
     case = {"dtype": "float16", "images": 64 if arch == "sm_86" else 32, **case}
     loop = _loop_of(daemon, _convolution(channels_last=True, **case), arch)

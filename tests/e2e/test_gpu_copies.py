@@ -1,6 +1,7 @@
 """Products on tensor cores of rows that begin anywhere: copies first, then main loops as those of even rows. No GPU is asked."""
 
 import pytest
+from covering import covering
 from test_gpu_code import _convolution, _loop_of, _product, tensor_float_product
 
 ODD = dict(m=4095, n=4093, l=4091)
@@ -15,8 +16,7 @@ def _loop(daemon, tensors, arch, launches=3, spilled=0):
 
 
 # Of even rows 0.664, 0.630, 0.683, 0.647 (sm_86 with 32 steps at once: 0.640, 0.608, 0.658, 0.623).
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_89", "sm_120"])
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(("arch", "transposed"), covering(["sm_80", "sm_86", "sm_89", "sm_120"], ["", "a", "b", "ab"], times=2))
 def test_odd_products_of_16_bits_have_main_loops_of_even_ones(daemon, arch, transposed):
     loop = _loop(daemon, _product(**ODD, dtype="bfloat16", a_transposed="a" in transposed, b_transposed="b" in transposed), arch)
     assert loop.kinds["HMMA"] in (3 * 64, 3 * 128) and loop.kinds["BAR"] == 3, loop.kinds
@@ -63,8 +63,7 @@ def test_odd_batches_are_copied(daemon):
     assert _loop(daemon, _product(1001, 1003, 1005, dtype="bfloat16", batch=(16,)), "sm_80").share > 0.65
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_89"])
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(("transposed", "arch"), covering(["", "a", "b", "ab"], ["sm_80", "sm_89"]))
 def test_odd_products_of_bytes_too(daemon, arch, transposed):
     tensors = _product(**ODD, dtype="int8", a_transposed="a" in transposed, b_transposed="b" in transposed)
     loop = _loop(daemon, tensors, arch)

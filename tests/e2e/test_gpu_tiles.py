@@ -5,6 +5,7 @@ import stat
 import time
 
 import pytest
+from covering import covering
 from sass import compare, main_loop, whole_code
 from test_gpu_code import _product, tensor_float_product
 
@@ -32,8 +33,7 @@ def _tiles_of(kernel, most_spilled=0):
 
 
 # The best of cuBLAS has 64 instructions for 8 of 64x128x16, which is 16 for each of 64x256x16.
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(("transposed", "dtype"), covering(["", "a", "b", "ab"], ["float16", "bfloat16"]))
 def test_hopper_multiplies_by_whole_warpgroups(daemon, dtype, transposed):
     kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed))
     row = _tiles_of(kernel)
@@ -61,10 +61,10 @@ def test_predictions_have_the_tiles_first(daemon):
 
 # A 64x256x32 of 8 bits takes as long as a 64x256x16 of 16; sums of 8-bit floats are added up in float32 in the loop, too.
 # Tensor cores read bytes along the sums alone: factors that go across them are copied before.
-@pytest.mark.parametrize(("dtype", "product", "most"), [
-    ("int8", "IGMMA.64x256x32.S8.S8", 18), ("uint8", "IGMMA.64x256x32.U8.U8", 18),
-    ("float8_e4m3fn", "QGMMA.64x128x32.F32.E4M3.E4M3", 33), ("float8_e5m2", "QGMMA.64x128x32.F32.E5M2.E5M2", 33)])
-@pytest.mark.parametrize(("transposed", "copies"), [("", 1), ("a", 2), ("b", 0), ("ab", 1)])
+@pytest.mark.parametrize(("dtype", "product", "most", "transposed", "copies"), covering([
+    ("int8", "IGMMA.64x256x32.S8.S8", 18), ("float8_e4m3fn", "QGMMA.64x128x32.F32.E4M3.E4M3", 33),
+    ("uint8", "IGMMA.64x256x32.U8.U8", 18), ("float8_e5m2", "QGMMA.64x128x32.F32.E5M2.E5M2", 33)],
+    [("", 1), ("a", 2), ("b", 0), ("ab", 1)], times=2))
 def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product, most, transposed, copies):
     kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed))
     row = _tiles_of(kernel)
@@ -81,8 +81,7 @@ def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product
 
 
 # Rows of any length are copied to where hardware can copy them without threads.
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
-@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize(("transposed", "dtype"), covering(["", "a", "b", "ab"], ["bfloat16", "int8"]))
 def test_hopper_multiplies_odd_sizes_as_it_does_even_ones(daemon, transposed, dtype):
     kernel = _compiled(daemon, _product(4095, 4093, 4091, dtype, "a" in transposed, "b" in transposed))
     row = _tiles_of(kernel)
@@ -94,8 +93,7 @@ def test_hopper_multiplies_odd_sizes_as_it_does_even_ones(daemon, transposed, dt
 
 
 # A call whose rows begin at multiples of 16 bytes runs the first product, any other the second one on copies of what does not.
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
-@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize(("transposed", "dtype"), covering(["", "a", "b", "ab"], ["bfloat16", "float8_e4m3fn"]))
 def test_hopper_multiplies_sizes_that_a_call_brings_as_it_does_known_ones(daemon, transposed, dtype):
     m, n, l = te.var("m"), te.var("n"), te.var("l")
     kernel = _compiled(daemon, _product(m, n, l, dtype, "a" in transposed, "b" in transposed))
@@ -151,8 +149,8 @@ def test_hopper_multiplies_tf32_as_it_lies_in_memory(daemon, transposed, count, 
         assert loop.kinds["LDS"] == loop.kinds["LDSM"] == 0, loop.kinds
 
 
-@pytest.mark.parametrize(("dtype", "kind"), [("tf32", "UTCHMMA"), ("int8", "UTCIMMA"), ("float8_e4m3fn", "UTCQMMA"), ("bfloat16", "UTCHMMA")])
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(("dtype", "kind", "transposed"), covering([
+    ("tf32", "UTCHMMA"), ("int8", "UTCIMMA"), ("float8_e4m3fn", "UTCQMMA"), ("bfloat16", "UTCHMMA")], ["", "a", "b", "ab"], times=2))
 def test_blackwell_multiplies_whole_tiles_in_every_layout(daemon, dtype, kind, transposed):
     tensors = (tensor_float_product(transposed) if dtype == "tf32" else
                _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed))
@@ -177,16 +175,19 @@ def test_what_is_made_of_the_sums_is_part_of_the_kernel(daemon):
 
 
 # Each reads the sum several times. What spills in blocks of 128 x 256 is done in blocks of 128 x 128.
-@pytest.mark.parametrize("function", [
-    pytest.param(lambda x: x * 0.5 * (1.0 + te.erf(x * 0.70710678)), id="gelu"),
-    pytest.param(lambda x: 0.5 * x * (1.0 + te.tanh(0.7978846 * (x + 0.044715 * x * x * x))), id="gelu of tanh"),
-    pytest.param(lambda x: x * te.sigmoid(x), id="silu"),
-    pytest.param(lambda x: te.if_then_else(x > 0.0, x, x * 0.1), id="leaky relu")])
-@pytest.mark.parametrize(("arch", "most"), [("sm_90", 18), ("sm_100", 15)])
+FUNCTIONS = {
+    "gelu": lambda x: x * 0.5 * (1.0 + te.erf(x * 0.70710678)),
+    "gelu of tanh": lambda x: 0.5 * x * (1.0 + te.tanh(0.7978846 * (x + 0.044715 * x * x * x))),
+    "silu": lambda x: x * te.sigmoid(x),
+    "leaky relu": lambda x: te.if_then_else(x > 0.0, x, x * 0.1),
+}
+
+
+@pytest.mark.parametrize(("function", "arch", "most"), covering(list(FUNCTIONS), [("sm_90", 18), ("sm_100", 15)]))
 def test_functions_of_sums_are_part_of_the_kernel(daemon, function, arch, most):
     a, b, sums = _product(4096, 4096, 4096, "bfloat16")
     x = te.compute((4096, 4096), lambda i, j: sums[i, j] * 0.125, "X")
-    kernel = _compiled(daemon, [a, b, te.compute((4096, 4096), lambda i, j: function(x[i, j]).astype("bfloat16"), "C")], arch=arch)
+    kernel = _compiled(daemon, [a, b, te.compute((4096, 4096), lambda i, j: FUNCTIONS[function](x[i, j]).astype("bfloat16"), "C")], arch=arch)
     row = _tiles_of(kernel, most_spilled=32)
     loop = main_loop(daemon, "kiln_tile_0")
     compare(row["main_loop"], loop)
@@ -417,9 +418,8 @@ def _tiles_of_attention(kernel):
 
 # A warpgroup has 64 queries: 64x128x16 for each 16 numbers of a key, then 64 x width x 16 for each 16 of 128 keys. A score takes a
 # multiply-add, an exponential, a maximum, a sum and half a conversion; of the 64 that a thread has these are 288.
-@pytest.mark.parametrize(("width", "products", "most"), [(64, 12, 510), (128, 16, 560)])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("width", "products", "most", "causal", "dtype"), covering(
+    [(64, 12, 510), (128, 16, 560)], [False, True], ["float16", "bfloat16"], times=2))
 def test_hopper_attends_by_whole_warpgroups(daemon, width, products, most, causal, dtype):
     kernel = _compiled(daemon, _attention(4096, 4096, width, causal, dtype))
     row = _tiles_of_attention(kernel)
