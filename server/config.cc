@@ -73,12 +73,12 @@ Clock::duration duration_of(const std::string& key, const toml::node& node) {
 
 using Setter = std::function<void(const std::string& key, const toml::node& node)>;
 
-Setter text(std::string& target) {
+Setter text_setter(std::string& target) {
   return [&](const auto& key, const auto& node) {
     target = value_of<std::string>(key, node, "a string");
   };
 }
-Setter number(double& target) {
+Setter number_setter(double& target) {
   return [&](const auto& key, const auto& node) { target = seconds_of(key, node); };
 }
 Setter flag(bool& target) {
@@ -88,8 +88,8 @@ Setter flag(bool& target) {
 }
 /// Numbers that the target cannot hold mean the most that it can.
 template <typename Integer>
-Setter count(Integer& target, int64_t least = 0,
-             int64_t most = std::numeric_limits<std::make_signed_t<Integer>>::max()) {
+Setter count_setter(Integer& target, int64_t least = 0,
+                    int64_t most = std::numeric_limits<std::make_signed_t<Integer>>::max()) {
   return [&target, least, most](const auto& key, const auto& node) {
     target = static_cast<Integer>(std::clamp(count_of(key, node), least, most));
   };
@@ -101,11 +101,11 @@ Setter time(Clock::duration& target) {
 /// The keys of a tenant's quota, behind `prefix`.
 std::map<std::string, Setter> quota_setters(const std::string& prefix, Quota& quota) {
   return {
-      {prefix + "tensor-bytes", count(quota.tensor_bytes)},
-      {prefix + "kernels", count(quota.kernels)},
-      {prefix + "jobs", count(quota.jobs)},
-      {prefix + "queue", count(quota.queue)},
-      {prefix + "device-seconds", number(quota.device_seconds)},
+      {prefix + "tensor-bytes", count_setter(quota.tensor_bytes)},
+      {prefix + "kernels", count_setter(quota.kernels)},
+      {prefix + "jobs", count_setter(quota.jobs)},
+      {prefix + "queue", count_setter(quota.queue)},
+      {prefix + "device-seconds", number_setter(quota.device_seconds)},
   };
 }
 
@@ -114,42 +114,42 @@ std::map<std::string, Setter> quota_setters(const std::string& prefix, Quota& qu
 std::map<std::string, Setter> setters(Config& config) {
   EngineOptions& engine = config.engine;
   std::map<std::string, Setter> all = {
-      {"listen", text(config.listen)},
-      {"metrics-listen", text(config.metrics_listen)},
-      {"cache-dir", text(config.cache_dir)},
-      {"warm-up", text(config.warm_up)},
-      {"shared-cache", text(config.engine.shared_cache)},
-      {"token-file", text(config.token_file)},
-      {"tls-cert", text(config.tls_cert)},
-      {"tls-key", text(config.tls_key)},
-      {"tls-client-ca", text(config.tls_client_ca)},
-      {"credentials", text(config.credentials)},
-      {"advertise", text(config.advertise)},
-      {"isolation", text(config.isolation)},
-      {"log-format", text(config.log_format)},
-      {"log-level", text(config.log_level)},
-      {"idle-exit", number(config.idle_exit)},
-      {"grace", number(config.grace)},
+      {"listen", text_setter(config.listen)},
+      {"metrics-listen", text_setter(config.metrics_listen)},
+      {"cache-dir", text_setter(config.cache_dir)},
+      {"warm-up", text_setter(config.warm_up)},
+      {"shared-cache", text_setter(config.engine.shared_cache)},
+      {"token-file", text_setter(config.token_file)},
+      {"tls-cert", text_setter(config.tls_cert)},
+      {"tls-key", text_setter(config.tls_key)},
+      {"tls-client-ca", text_setter(config.tls_client_ca)},
+      {"credentials", text_setter(config.credentials)},
+      {"advertise", text_setter(config.advertise)},
+      {"isolation", text_setter(config.isolation)},
+      {"log-format", text_setter(config.log_format)},
+      {"log-level", text_setter(config.log_level)},
+      {"idle-exit", number_setter(config.idle_exit)},
+      {"grace", number_setter(config.grace)},
       {"insecure", flag(config.insecure)},
-      {"threads", count(config.threads)},
-      {"limits.compilers", count(engine.compilers)},
-      {"limits.cpu-workers", count(engine.cpu_workers, 1)},
-      {"limits.queue", count(engine.queue)},
-      {"limits.kernels", count(engine.kernels)},
-      {"limits.tensor-bytes", count(engine.tensor_bytes)},
-      {"limits.memory-cache-bytes", count(engine.memory_cache_bytes)},
-      {"limits.disk-cache-bytes", count(engine.disk_cache_bytes)},
+      {"threads", count_setter(config.threads)},
+      {"limits.compilers", count_setter(engine.compilers)},
+      {"limits.cpu-workers", count_setter(engine.cpu_workers, 1)},
+      {"limits.queue", count_setter(engine.queue)},
+      {"limits.kernels", count_setter(engine.kernels)},
+      {"limits.tensor-bytes", count_setter(engine.tensor_bytes)},
+      {"limits.memory-cache-bytes", count_setter(engine.memory_cache_bytes)},
+      {"limits.disk-cache-bytes", count_setter(engine.disk_cache_bytes)},
       {"limits.run-seconds", time(engine.times.run_limit)},
       {"limits.compile-seconds", time(engine.times.compile_limit)},
-      {"limits.specialised-kernels", count(engine.specialisation.kernels)},
-      {"limits.specialise-after-calls", count(engine.specialisation.calls, 1)},
+      {"limits.specialised-kernels", count_setter(engine.specialisation.kernels)},
+      {"limits.specialise-after-calls", count_setter(engine.specialisation.calls, 1)},
       {"limits.tune-seconds", time(engine.tuning.time)},
-      {"limits.tune-trials", count(engine.tuning.trials, 0, 1 << 20)},
-      {"limits.compile-memory-bytes", count(engine.compile_memory_bytes)},
-      {"limits.jobs", count(engine.jobs.unfinished)},
-      {"limits.jobs-at-a-time", count(engine.jobs.at_a_time, 1)},
-      {"limits.job-input-bytes", count(engine.jobs.input_bytes)},
-      {"limits.job-result-bytes", count(engine.jobs.result_bytes)},
+      {"limits.tune-trials", count_setter(engine.tuning.trials, 0, 1 << 20)},
+      {"limits.compile-memory-bytes", count_setter(engine.compile_memory_bytes)},
+      {"limits.jobs", count_setter(engine.jobs.unfinished)},
+      {"limits.jobs-at-a-time", count_setter(engine.jobs.at_a_time, 1)},
+      {"limits.job-input-bytes", count_setter(engine.jobs.input_bytes)},
+      {"limits.job-result-bytes", count_setter(engine.jobs.result_bytes)},
       {"limits.job-kept-seconds", time(engine.jobs.kept)},
   };
   all.merge(quota_setters("limits.tenant-", engine.quotas.usual));

@@ -25,7 +25,7 @@ namespace kiln::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = fs::file_time_type::clock;
+using FileClock = fs::file_time_type::clock;
 
 struct CacheOptions {
   std::string folder;
@@ -91,7 +91,7 @@ std::string kernels_text(std::size_t count) {
 
 /// "2026-11-25 09:30:00", of the clock on the wall.
 std::string used_text(fs::file_time_type used) {
-  const auto age = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - used);
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(FileClock::now() - used);
   const std::time_t then =
       std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - age);
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(then));
@@ -201,7 +201,7 @@ int prune_cache(const Common& common, const CacheOptions& options) {
   const auto days = std::chrono::duration<double, std::ratio<86400>>(options.unused_days);
   bool is_over = false;
   return remove_entries(common, options, [&](const Entry& entry, std::int64_t bytes) {
-    const bool is_old = options.unused_days >= 0 && Clock::now() - entry.used > days;
+    const bool is_old = options.unused_days >= 0 && FileClock::now() - entry.used > days;
     // What was used before one that goes goes, too.
     return is_over = is_over || is_old || bytes > keep;
   });

@@ -27,7 +27,7 @@ nlohmann::ordered_json json_of(const std::vector<Device>& devices) {
   return list;
 }
 
-std::string table_of(const std::vector<Device>& devices) {
+std::string devices_table(const std::vector<Device>& devices) {
   std::vector<std::vector<std::string>> rows{
       {"DEVICE", "TARGET", "ARCH", "STATE", "MEMORY", "DESCRIPTION"}};
   for (const Device& device : devices) {
@@ -42,12 +42,12 @@ int list_devices(const Common& common) {
   if (common.json) {
     std::cout << nlohmann::ordered_json{{"devices", json_of(description.devices)}}.dump(2) << "\n";
   } else {
-    std::cout << table_of(description.devices);
+    std::cout << devices_table(description.devices);
   }
   return 0;
 }
 
-int describe(const Common& common) {
+int describe_service(const Common& common) {
   const Description description = common.connect().describe();
   if (common.json) {
     nlohmann::ordered_json components = nlohmann::ordered_json::array();
@@ -63,7 +63,7 @@ int describe(const Common& common) {
     return 0;
   }
   std::cout << fmt::format("kilnd {}, process {}\n\n", description.version, description.pid)
-            << table_of(description.devices);
+            << devices_table(description.devices);
   std::vector<std::vector<std::string>> rows{{"COUNTER", "SINCE IT STARTED"}};
   for (const auto& [name, count] : description.counters) {
     if (count != 0) rows.push_back({name, std::to_string(count)});
@@ -80,7 +80,8 @@ void add_devices(CLI::App& app, Program& program) {
       [&program] { program.run = [&program] { return list_devices(program.common); }; });
   CLI::App& whole = add_command(app, program, "describe",
                                 "what the service is: its version, its devices, what it has done");
-  whole.callback([&program] { program.run = [&program] { return describe(program.common); }; });
+  whole.callback(
+      [&program] { program.run = [&program] { return describe_service(program.common); }; });
 }
 
 }  // namespace kiln::cli

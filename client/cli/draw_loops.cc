@@ -37,7 +37,7 @@ std::string_view colour_of(std::string_view kind) {
 }
 
 /// A line of the text, and of a loop the line that closes it.
-struct Line {
+struct LoopLine {
   std::string text;
   int level = 0;
   bool is_loop = false;
@@ -46,10 +46,10 @@ struct Line {
 };
 
 /// "for i in 0..n parallel {" as "i in 0..n  parallel".
-Line loop_of(std::string_view text, int level) {
+LoopLine loop_of(std::string_view text, int level) {
   text.remove_prefix(4);
   text.remove_suffix(2);
-  Line line{.text = std::string(text), .level = level, .is_loop = true, .kind = "", .last = 0};
+  LoopLine line{.text = std::string(text), .level = level, .is_loop = true, .kind = "", .last = 0};
   for (const std::string_view kind : {"parallel", "vectorize", "unroll", "bind"}) {
     if (text.ends_with(fmt::format(" {}", kind))) line.kind = kind;
   }
@@ -57,8 +57,8 @@ Line loop_of(std::string_view text, int level) {
 }
 
 /// The lines without those that only close a brace.
-std::vector<Line> lines_of(std::string_view lowered) {
-  std::vector<Line> lines;
+std::vector<LoopLine> lines_of(std::string_view lowered) {
+  std::vector<LoopLine> lines;
   std::vector<size_t> open;
   while (!lowered.empty()) {
     const size_t end = std::min(lowered.find('\n'), lowered.size());
@@ -74,13 +74,14 @@ std::vector<Line> lines_of(std::string_view lowered) {
       continue;
     }
     const bool opens = text.ends_with(" {");
-    lines.push_back(opens && text.starts_with("for ")
-                        ? loop_of(text, level)
-                        : Line{.text = std::string(text.substr(0, text.size() - (opens ? 2 : 0))),
-                               .level = level,
-                               .is_loop = false,
-                               .kind = "",
-                               .last = 0});
+    lines.push_back(
+        opens && text.starts_with("for ")
+            ? loop_of(text, level)
+            : LoopLine{.text = std::string(text.substr(0, text.size() - (opens ? 2 : 0))),
+                       .level = level,
+                       .is_loop = false,
+                       .kind = "",
+                       .last = 0});
     if (opens) open.push_back(lines.size() - 1);
   }
   return lines;
@@ -93,15 +94,15 @@ std::string shown(const std::string& text) {
 }  // namespace
 
 std::string draw_loops(std::string_view lowered) {
-  const std::vector<Line> lines = lines_of(lowered);
+  const std::vector<LoopLine> lines = lines_of(lowered);
   int width = 0;
-  for (const Line& line : lines) {
+  for (const LoopLine& line : lines) {
     const int letters = static_cast<int>(std::min(line.text.size(), kLongest));
     width = std::max(width, line.level * kIndent * 2 + letters * kCharacter + 2 * kIndent);
   }
   // Where each line stands, below the bottoms of the boxes that ended before it.
   std::vector<int> closes(lines.size(), 0);
-  for (const Line& line : lines) {
+  for (const LoopLine& line : lines) {
     if (line.is_loop) ++closes[line.last];
   }
   std::vector<int> tops;
@@ -115,7 +116,7 @@ std::string draw_loops(std::string_view lowered) {
       "font-family=\"monospace\" font-size=\"12\">\n",
       width, bottom + 4);
   for (size_t i = 0; i < lines.size(); ++i) {
-    const Line& line = lines[i];
+    const LoopLine& line = lines[i];
     const int x = line.level * kIndent + 4;
     const int y = tops[i];
     if (line.is_loop) {

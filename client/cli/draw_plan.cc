@@ -27,7 +27,7 @@ constexpr double kTextHeight = 12;
 constexpr std::array<std::string_view, 6> kValueColours = {"#8fb8de", "#f2c078", "#a8d5a2",
                                                            "#e59fa0", "#c3b1e1", "#d9c7a0"};
 
-std::string bytes_text(std::int64_t bytes) {
+std::string size_text(std::int64_t bytes) {
   if (bytes < 10'000) return fmt::format("{} bytes", bytes);
   auto count = static_cast<double>(bytes);
   for (const std::string_view unit : {"KiB", "MiB"}) {
@@ -37,7 +37,7 @@ std::string bytes_text(std::int64_t bytes) {
   return fmt::format("{:.1f} GiB", count / 1024);
 }
 
-std::string text_of(const ProgramPlan::Value& value) {
+std::string value_text(const ProgramPlan::Value& value) {
   std::string text =
       fmt::format("{}: {}[{}]", value.name, name_of(value.type), fmt::join(value.shape, ", "));
   if (!value.becomes.empty()) text += fmt::format(", becomes {}", value.becomes);
@@ -47,14 +47,14 @@ std::string text_of(const ProgramPlan::Value& value) {
 
 std::string memory_text(const ProgramPlan& plan) {
   return fmt::format("{}, of which {} are alive at a time ({} without reuse)",
-                     bytes_text(plan.arena_bytes), bytes_text(plan.live_bytes),
-                     bytes_text(plan.separate_bytes));
+                     size_text(plan.arena_bytes), size_text(plan.live_bytes),
+                     size_text(plan.separate_bytes));
 }
 
 std::string title_of(const ProgramPlan& plan) {
   const auto count = std::ranges::count(plan.kernels, false, &ProgramPlan::Step::once);
   return fmt::format("{}: {} kernel{} a step, {} moved", plan.program, count, count == 1 ? "" : "s",
-                     bytes_text(plan.moved_bytes()));
+                     size_text(plan.moved_bytes()));
 }
 
 }  // namespace
@@ -63,12 +63,12 @@ std::string print_plan(const ProgramPlan& plan) {
   std::string text = title_of(plan) + "\n";
   for (const ProgramPlan::Step& kernel : plan.kernels) {
     text += fmt::format("  {}: reads {}, writes {} ({}{})\n", kernel.name,
-                        bytes_text(kernel.read_bytes), bytes_text(kernel.written_bytes),
+                        size_text(kernel.read_bytes), size_text(kernel.written_bytes),
                         fmt::join(kernel.nodes, ", "), kernel.once ? "; once for all steps" : "");
   }
   text += fmt::format("memory: {}\n", memory_text(plan));
   for (const ProgramPlan::Value& value : plan.values) {
-    if (value.offset >= 0) text += fmt::format("  {:>10}  {}\n", value.offset, text_of(value));
+    if (value.offset >= 0) text += fmt::format("  {:>10}  {}\n", value.offset, value_text(value));
   }
   return text;
 }
@@ -95,7 +95,7 @@ std::string draw_plan(const ProgramPlan& plan) {
     picture += fmt::format(
         "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
         "fill=\"{}\" stroke=\"white\"/>",
-        escaped(text_of(value)), x, y, width, std::max(bytes * scale, 1.0),
+        escaped(value_text(value)), x, y, width, std::max(bytes * scale, 1.0),
         kValueColours[number++ % kValueColours.size()]);
     if (bytes * scale > kTextHeight) {
       picture += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x + 4, y + 11,
@@ -108,7 +108,7 @@ std::string draw_plan(const ProgramPlan& plan) {
     picture += fmt::format("<text transform=\"translate({:.1f},{}) rotate(60)\">{}: {}</text>\n",
                            kMargin + (static_cast<double>(k) + 0.5) * column,
                            kTitleHeight + kArenaHeight + 10, escaped(kernel.name),
-                           bytes_text(kernel.read_bytes + kernel.written_bytes));
+                           size_text(kernel.read_bytes + kernel.written_bytes));
   }
   return picture + "</svg>\n";
 }

@@ -39,7 +39,7 @@ std::string as_reason(std::string word) {
   return word;
 }
 
-nlohmann::ordered_json described(const std::vector<const ErrorPage*>& programs) {
+nlohmann::ordered_json programs_json(const std::vector<const ErrorPage*>& programs) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const ErrorPage* page : programs)
     list.push_back({{"title", page->title}, {"text", page->text}});
@@ -80,7 +80,8 @@ int explain(const std::string& word, bool json) {
         near.empty() ? "; kiln explain lists all reasons" : fmt::format("; did you mean {}", near));
   }
   if (json) {
-    std::cout << nlohmann::ordered_json{{"reason", reason}, {"programs", described(found->second)}}
+    std::cout << nlohmann::ordered_json{{"reason", reason},
+                                        {"programs", programs_json(found->second)}}
                      .dump(2)
               << "\n";
     return kDone;

@@ -47,8 +47,8 @@ std::string type_of(const Definition& definition) {
   return "float32";
 }
 
-std::vector<std::vector<std::string>> table_of(const std::vector<PartCost>& costs,
-                                               const std::optional<Roof>& roof) {
+std::vector<std::vector<std::string>> costs_table(const std::vector<PartCost>& costs,
+                                                  const std::optional<Roof>& roof) {
   std::vector<std::vector<std::string>> rows{
       {"STAGE", "OPERATIONS", "BYTES", "TIME", "OP/S", "B/S", "OF ROOF", "BOUND BY"}};
   for (const PartCost& cost : costs) {
@@ -68,9 +68,10 @@ std::vector<std::vector<std::string>> table_of(const std::vector<PartCost>& cost
   return rows;
 }
 
-nlohmann::ordered_json to_json(const std::vector<PartCost>& costs, const std::optional<Roof>& roof,
-                               const std::map<std::string, std::int64_t>& sizes,
-                               const AlignedCode& code) {
+nlohmann::ordered_json costs_json(const std::vector<PartCost>& costs,
+                                  const std::optional<Roof>& roof,
+                                  const std::map<std::string, std::int64_t>& sizes,
+                                  const AlignedCode& code) {
   nlohmann::ordered_json object{{"sizes", sizes}, {"stages", nlohmann::ordered_json::array()}};
   for (const PartCost& cost : costs) {
     nlohmann::ordered_json row{
@@ -107,8 +108,8 @@ struct Costs {
   std::optional<Roof> roof;
 };
 
-Costs measured(const PartMeasure& measure, const Definition& definition, const Kernel& compiled,
-               const std::vector<Argument>& inputs) {
+Costs measured_costs(const PartMeasure& measure, const Definition& definition,
+                     const Kernel& compiled, const std::vector<Argument>& inputs) {
   const bool shows_progress = is_terminal(STDERR_FILENO);
   const auto tell = [&](const std::string& what) {
     if (shows_progress) std::cerr << "\r\x1b[Kmeasuring " << what << std::flush;
@@ -146,7 +147,7 @@ std::vector<std::string> notes_of(const Costs& costs,
   return notes;
 }
 
-void print(const Explanation& explanation, bool with_code) {
+void print_explanation(const Explanation& explanation, bool with_code) {
   std::cout << explanation.title << "\n" << table(explanation.table);
   for (const std::string& note : explanation.notes)
     std::cout << note << "\n";
@@ -203,24 +204,25 @@ int ExplainKernel::run(const Common& common) const {
   const Kernel compiled = measures ? build_here(connection, definition, build)
                                    : compile_anywhere(common, definition, build);
 
-  const Costs costs =
-      measures ? measured(PartMeasure(connection, build, options), definition, compiled, inputs)
-               : Costs{parts_unmeasured(definition, options.sizes), {}};
+  const Costs costs = measures ? measured_costs(PartMeasure(connection, build, options), definition,
+                                                compiled, inputs)
+                               : Costs{parts_unmeasured(definition, options.sizes), {}};
 
   Explanation explanation;
   explanation.title =
       fmt::format("{} for {}{}", definition.name(), target == "llvm" ? "cpu" : target,
                   arch.empty() ? "" : " " + arch);
   explanation.notes = notes_of(costs, options.sizes, given.size() < options.sizes.size());
-  explanation.table = table_of(costs.parts, costs.roof);
+  explanation.table = costs_table(costs.parts, costs.roof);
   if (!no_code) explanation.code = code_of(compiled);
   if (!html.empty()) {
     write_through(html, [&](std::ostream& out) { out << explain_page(explanation); });
   }
   if (common.json) {
-    std::cout << to_json(costs.parts, costs.roof, options.sizes, explanation.code).dump(2) << "\n";
+    std::cout << costs_json(costs.parts, costs.roof, options.sizes, explanation.code).dump(2)
+              << "\n";
   } else {
-    print(explanation, html.empty() && !no_code);
+    print_explanation(explanation, html.empty() && !no_code);
   }
   return kDone;
 }

@@ -51,7 +51,7 @@ document.addEventListener("click", (event) => {
 </script>
 )";
 
-std::string line_of(int from, const std::string& text) {
+std::string marked_line(int from, const std::string& text) {
   if (from == 0) return fmt::format("<div class=\"none\">{} </div>\n", escaped(text));
   return fmt::format("<div data-l=\"{}\">{} </div>\n", from, escaped(text));
 }
@@ -66,7 +66,7 @@ std::string columns_of(const AlignedCode& code) {
   for (const CodeColumn& column : code.columns) {
     html += fmt::format("<section class=\"column\"><h2>{}</h2>\n", escaped(column.name));
     for (const CodeColumn::Line& line : column.lines)
-      html += line_of(line.from, line.text);
+      html += marked_line(line.from, line.text);
     html += "</section>\n";
   }
   return html + "</div>\n";

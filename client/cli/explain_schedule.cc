@@ -45,7 +45,7 @@ std::vector<PredictedTerm> terms_of(const std::vector<Row>& rows) {
   return terms;
 }
 
-std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
+std::vector<std::vector<std::string>> predictions_table(const std::vector<Row>& rows) {
   const bool is_measured = rows.front().measured.has_value();
   const std::vector<PredictedTerm> terms = terms_of(rows);
   std::vector<std::string> head{"SCHEDULE", "PREDICTED"};
@@ -73,8 +73,9 @@ std::vector<std::vector<std::string>> table_of(const std::vector<Row>& rows) {
   return table;
 }
 
-nlohmann::ordered_json to_json(const Predictions& predictions, const std::vector<Row>& rows,
-                               const std::map<std::string, std::int64_t>& sizes) {
+nlohmann::ordered_json predictions_json(const Predictions& predictions,
+                                        const std::vector<Row>& rows,
+                                        const std::map<std::string, std::int64_t>& sizes) {
   nlohmann::ordered_json object{{"machine", predictions.machine},
                                 {"surroundings", predictions.surroundings},
                                 {"sizes", sizes},
@@ -99,11 +100,11 @@ Definition under(const Definition& definition, const PredictedSchedule& schedule
       .with_schedule(block);
 }
 
-void print(const Predictions& predictions, const std::vector<Row>& rows, std::size_t all,
-           bool with_steps) {
+void print_predictions(const Predictions& predictions, const std::vector<Row>& rows,
+                       std::size_t all, bool with_steps) {
   std::cout << "machine: " << predictions.machine << "\n";
   std::cout << "around it: " << predictions.surroundings << "\n\n";
-  std::cout << table(table_of(rows));
+  std::cout << table(predictions_table(rows));
   std::cout << "\nthe first is taken; a run takes its largest term, and those with a + on top\n";
   if (rows.size() < all) {
     std::cout << fmt::format("{} more are predicted to take longer: --top {}\n", all - rows.size(),
@@ -159,9 +160,9 @@ int ExplainSchedule::run(const Common& common) const {
     row.measured = measure_with.seconds(under(definition, row.schedule, "cpu"), {});
   }
   if (common.json) {
-    std::cout << to_json(predictions, rows, options.sizes).dump(2) << "\n";
+    std::cout << predictions_json(predictions, rows, options.sizes).dump(2) << "\n";
   } else {
-    print(predictions, rows, predictions.schedules.size(), steps);
+    print_predictions(predictions, rows, predictions.schedules.size(), steps);
   }
   return kDone;
 }

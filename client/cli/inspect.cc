@@ -38,7 +38,7 @@ std::vector<std::int64_t> shape_of(const std::string& name, std::string_view tex
   return shape;
 }
 
-nlohmann::ordered_json to_json(const ProgramPlan& plan) {
+nlohmann::ordered_json plan_json(const ProgramPlan& plan) {
   nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
   for (const ProgramPlan::Step& kernel : plan.kernels) {
     kernels.push_back({{"name", kernel.name},
@@ -86,7 +86,7 @@ struct InspectCommand {
                              SourceLocation::none());
     }();
     if (!svg.empty()) write_through(svg, [&](std::ostream& out) { out << draw_plan(plan); });
-    std::cout << (common.json ? to_json(plan).dump(2) + "\n" : print_plan(plan));
+    std::cout << (common.json ? plan_json(plan).dump(2) + "\n" : print_plan(plan));
     return kDone;
   }
 

@@ -16,7 +16,7 @@
 namespace kiln::cli {
 namespace {
 
-nlohmann::ordered_json to_json(const JobState& state) {
+nlohmann::ordered_json state_json(const JobState& state) {
   return {{"job", state.job},
           {"phase", name_of(state.phase)},
           {"kernel", state.kernel},
@@ -80,7 +80,7 @@ int list_jobs(const Common& common) {
   if (common.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const JobState& state : jobs)
-      list.push_back(to_json(state));
+      list.push_back(state_json(state));
     std::cout << nlohmann::ordered_json{{"jobs", list}}.dump(2) << "\n";
     return 0;
   }
@@ -96,7 +96,7 @@ int list_jobs(const Common& common) {
 int cancel(const std::string& id, const Common& common) {
   const JobState state = common.connect().find_job(id).cancel();
   if (common.json) {
-    std::cout << to_json(state).dump(2) << "\n";
+    std::cout << state_json(state).dump(2) << "\n";
   } else {
     std::cout << fmt::format("{}: {}\n", state.job, name_of(state.phase));
   }

@@ -120,7 +120,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_completion(app, program);
 }
 
-int run(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   CLI::App app("Compiles and runs tensor kernels on a Kiln service", "kiln");
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("kiln {}", client::version()));
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   // gRPC's own lines name its files; whoever looks for a fault in it sets another level.
   ::setenv("GRPC_VERBOSITY", "NONE", 0);
   try {
-    return kiln::cli::run(argc, argv);
+    return kiln::cli::run_command_line(argc, argv);
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << "\n";
     return kiln::cli::kService;

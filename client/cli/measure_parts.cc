@@ -15,7 +15,7 @@
 namespace kiln::cli {
 namespace {
 
-using Sizes = std::map<std::string, std::int64_t>;
+using GivenSizes = std::map<std::string, std::int64_t>;
 
 constexpr double kMostBytes = 256e6;
 constexpr double kMostOperations = 1e10;
@@ -38,7 +38,7 @@ Total total_of(const std::vector<detail::DefinitionPart>& parts) {
 }
 
 /// The bytes of the parameters: what the whole has to move.
-double parameter_bytes(const Definition& definition, const Sizes& sizes) {
+double parameter_bytes(const Definition& definition, const GivenSizes& sizes) {
   const std::vector<std::vector<std::int64_t>> shapes = detail::shapes_of(definition, sizes);
   const std::vector<Parameter> parameters = definition.parameters();
   double bytes = 0;
@@ -70,7 +70,7 @@ Array made_up(DType type, const std::vector<std::int64_t>& shape) {
 
 }  // namespace
 
-std::vector<Argument> made_up_inputs(const Definition& definition, const Sizes& sizes) {
+std::vector<Argument> made_up_inputs(const Definition& definition, const GivenSizes& sizes) {
   const std::vector<std::vector<std::int64_t>> shapes = detail::shapes_of(definition, sizes);
   const std::vector<Parameter> parameters = definition.parameters();
   std::vector<Argument> inputs;
@@ -88,9 +88,9 @@ std::string PartCost::bound(const Roof& roof) const {
   return operations / roof.operations > bytes / roof.bytes ? "operations" : "bytes";
 }
 
-Sizes with_sizes_taken(const Definition& definition, Sizes given) {
+GivenSizes with_sizes_taken(const Definition& definition, GivenSizes given) {
   for (std::int64_t taken = kLargestTaken; taken >= 1; taken /= 2) {
-    Sizes sizes = given;
+    GivenSizes sizes = given;
     for (const std::string& name : definition.sizes())
       sizes.emplace(name, taken);
     const Total total = total_of(detail::parts_of(definition, sizes));
@@ -100,9 +100,9 @@ Sizes with_sizes_taken(const Definition& definition, Sizes given) {
   return given;
 }
 
-Sizes sizes_of_inputs(const Definition& definition, const std::vector<Argument>& inputs) {
+GivenSizes sizes_of_inputs(const Definition& definition, const std::vector<Argument>& inputs) {
   const std::vector<std::string> known = definition.sizes();
-  Sizes sizes;
+  GivenSizes sizes;
   std::size_t at = 0;
   for (const Parameter& parameter : definition.parameters()) {
     if (parameter.output || at >= inputs.size()) continue;
@@ -154,7 +154,7 @@ Roof PartMeasure::roof(const std::string& dtype) const {
           .bytes = 3 * kLong * bytes / measured(triad, kLong)};
 }
 
-std::vector<PartCost> parts_unmeasured(const Definition& definition, const Sizes& sizes) {
+std::vector<PartCost> parts_unmeasured(const Definition& definition, const GivenSizes& sizes) {
   std::vector<PartCost> costs;
   const std::vector<detail::DefinitionPart> parts = detail::parts_of(definition, sizes);
   if (parts.size() > 1) {

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kJsonElements = 1 << 24;
 
 /// JSON has no word for what is no finite number.
-nlohmann::json number(double value) {
+nlohmann::json json_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   return value;
@@ -39,7 +39,7 @@ nlohmann::json numbers(const Array& array) {
     T value;
     std::memcpy(&value, array.bytes().data() + i * sizeof value, sizeof value);
     if constexpr (std::is_floating_point_v<T>) {
-      values.push_back(number(value));
+      values.push_back(json_number(value));
     } else {
       values.push_back(value);
     }
@@ -52,7 +52,7 @@ nlohmann::json small_floats(const Array& array) {
   nlohmann::json values = nlohmann::json::array();
   for (std::size_t i = 0; i < array.size(); ++i) {
     values.push_back(
-        number(client::detail::small_float(array.bytes().data() + i * bytes, array.dtype())));
+        json_number(client::detail::small_float(array.bytes().data() + i * bytes, array.dtype())));
   }
   return values;
 }

@@ -27,7 +27,7 @@
 namespace kiln::cli {
 namespace {
 
-std::int64_t now() { return nanoseconds(std::chrono::steady_clock::now()); }
+std::int64_t now_nanoseconds() { return nanoseconds(std::chrono::steady_clock::now()); }
 
 /// The id of the trace that this process is part of; one of its own where it is part of none.
 std::string trace_of_process() {
@@ -77,7 +77,8 @@ nlohmann::ordered_json chrome_trace(const std::vector<Span>& spans) {
 }
 
 /// A row for each span: how long it took, and within this call its share.
-std::vector<std::vector<std::string>> table_of(const std::vector<Span>& spans, const Span& call) {
+std::vector<std::vector<std::string>> spans_table(const std::vector<Span>& spans,
+                                                  const Span& call) {
   std::vector<std::vector<std::string>> rows{{"SPAN", "PROCESS", "PID", "TOOK", "OF THE CALL"}};
   for (const Span& span : spans) {
     const auto took = static_cast<double>(span.end - span.begin);
@@ -91,7 +92,7 @@ std::vector<std::vector<std::string>> table_of(const std::vector<Span>& spans, c
   return rows;
 }
 
-nlohmann::ordered_json to_json(const std::vector<Span>& spans) {
+nlohmann::ordered_json spans_json(const std::vector<Span>& spans) {
   nlohmann::ordered_json objects = nlohmann::ordered_json::array();
   for (const Span& span : spans) {
     objects.push_back({{"name", span.name},
@@ -117,14 +118,14 @@ struct ProfileCommand {
     const CallOptions options = call.options(definition);
     std::vector<Span> spans;
     const auto timed = [&](const std::string& name, const auto& action) {
-      const std::int64_t begin = now();
+      const std::int64_t begin = now_nanoseconds();
       auto result = action();
       spans.push_back({.name = name,
                        .process = "kiln",
                        .pid = static_cast<unsigned>(::getpid()),
                        .track = "client",
                        .begin = begin,
-                       .end = now()});
+                       .end = now_nanoseconds()});
       return result;
     };
     const Connection connection = timed("connect", [&] { return common.connect(); });
@@ -144,7 +145,7 @@ struct ProfileCommand {
  private:
   void deliver(const Common& common, const std::string& name, const std::vector<Span>& spans,
                const Span& last) const {
-    const std::vector<std::vector<std::string>> rows = table_of(spans, last);
+    const std::vector<std::vector<std::string>> rows = spans_table(spans, last);
     if (!trace_file.empty()) {
       write_through(trace_file,
                     [&](std::ostream& out) { out << chrome_trace(spans).dump(1) << "\n"; });
@@ -155,7 +156,7 @@ struct ProfileCommand {
       });
     }
     if (common.json) {
-      std::cout << nlohmann::ordered_json{{"kernel", name}, {"spans", to_json(spans)}}.dump(2)
+      std::cout << nlohmann::ordered_json{{"kernel", name}, {"spans", spans_json(spans)}}.dump(2)
                 << "\n";
       return;
     }

@@ -24,7 +24,7 @@ template <typename... Args>
   throw UsageError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-std::string names_of(const std::vector<client::Program>& programs) {
+std::string program_names(const std::vector<client::Program>& programs) {
   std::vector<std::string> names;
   names.reserve(programs.size());
   for (const client::Program& program : programs)
@@ -39,8 +39,8 @@ std::string_view text_of(ProgramRole role) {
 }
 
 /// The arrays of --in by name: all that the program needs, and nothing else.
-std::map<std::string, Argument> load(const client::Program& program,
-                                     const std::vector<std::string>& inputs) {
+std::map<std::string, Argument> given_arguments(const client::Program& program,
+                                                const std::vector<std::string>& inputs) {
   std::map<std::string, std::string> files;
   for (const std::string& text : inputs) {
     const auto [name, path] = split_pair(text, "--in");
@@ -75,7 +75,7 @@ std::vector<std::string> outputs_of(const client::Program& program) {
   return names;
 }
 
-void show(const ProgramProgress& progress) {
+void show_progress(const ProgramProgress& progress) {
   std::string means;
   for (const auto& [name, mean] : progress.means)
     means += fmt::format("{} = {:.6g}, ", name, mean);
@@ -105,12 +105,12 @@ const client::Program* StepChoice::choose(const std::vector<client::Program>& pr
                                     [&](const auto& each) { return each.name() == program; });
     if (found != programs.end()) return &*found;
     usage("{} has no program {}; it has {}", kernel.file, program,
-          programs.empty() ? "none" : names_of(programs));
+          programs.empty() ? "none" : program_names(programs));
   }
   if (programs.size() == 1 && kernel.kernel.empty()) return &programs[0];
   if (programs.size() > 1 && kernel.kernel.empty()) {
     usage("{} has several programs: choose one of {} with --program, or a kernel with --kernel",
-          kernel.file, names_of(programs));
+          kernel.file, program_names(programs));
   }
   if (steps > 0 || epochs > 0 || batch > 0 || first_step > 0 || stop_on_nan) {
     usage(
@@ -128,7 +128,7 @@ int run_program(const Common& common, const client::Program& program, const Step
   std::vector<std::string> all = names;
   all.insert(all.end(), reports.begin(), reports.end());
   output.check(all, program.name(), common.json);
-  const std::map<std::string, Argument> given = load(program, call.inputs);
+  const std::map<std::string, Argument> given = given_arguments(program, call.inputs);
   if (!call.sizes.empty()) usage("a program takes no --size; its sizes are those of its arrays");
   ProgramOptions options{.target = call.target(),
                          .device = call.numbered_gpu(),
@@ -146,7 +146,7 @@ int run_program(const Common& common, const client::Program& program, const Step
   if (!common.json) {
     options.on_progress = [&waiting](const ProgramProgress& progress) {
       waiting.reset();
-      show(progress);
+      show_progress(progress);
     };
   }
   const ProgramResult result = connection.run(program, given, options, SourceLocation::none());

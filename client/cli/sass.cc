@@ -58,7 +58,7 @@ class TemporaryFile {
 };
 
 /// Whether the program ended well; its output goes to the file.
-bool run(std::vector<std::string> words, const std::string& output) {
+bool ends_well(std::vector<std::string> words, const std::string& output) {
   std::vector<char*> arguments;
   for (std::string& word : words)
     arguments.push_back(word.data());
@@ -85,7 +85,7 @@ std::optional<std::string> disassembled(const std::string& cubin) {
   const TemporaryFile code;
   const TemporaryFile text;
   std::ofstream(code.path(), std::ios::binary) << cubin;
-  if (!run({program, "--print-line-info", "--print-code", code.path()}, text.path()))
+  if (!ends_well({program, "--print-line-info", "--print-code", code.path()}, text.path()))
     return std::nullopt;
   std::ifstream in(text.path(), std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());

@@ -15,7 +15,7 @@
 namespace kiln::cli {
 namespace {
 
-void print(const std::string& text, const Common& common) {
+void print_schedule(const std::string& text, const Common& common) {
   if (common.json) {
     std::cout << nlohmann::ordered_json{{"text", text}}.dump(2) << "\n";
   } else {
@@ -35,12 +35,12 @@ struct ShowCommand {
     const std::string block = compiled_for == "llvm" ? "cpu" : compiled_for;
     const Definition definition = kernel.load(compiled_for);
     if (svg) {
-      print(drawn(definition, compiled_for, common), common);
+      print_schedule(drawn(definition, compiled_for, common), common);
       return kDone;
     }
-    print(automatic ? chosen(definition, compiled_for, block, common)
-                    : definition.schedule_text(block),
-          common);
+    print_schedule(automatic ? chosen(definition, compiled_for, block, common)
+                             : definition.schedule_text(block),
+                   common);
     return kDone;
   }
 
@@ -80,7 +80,7 @@ struct ApplyCommand {
     } else if (!out.empty()) {
       detail::write_text(out, result);
     } else {
-      print(result, common);
+      print_schedule(result, common);
     }
     return kDone;
   }

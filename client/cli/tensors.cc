@@ -28,7 +28,7 @@ std::string total_text(const Holdings& held) {
   return text;
 }
 
-nlohmann::ordered_json to_json(const Holdings& held) {
+nlohmann::ordered_json holdings_json(const Holdings& held) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const TensorState& state : held.tensors) {
     list.push_back({{"tensor", state.id},
@@ -48,7 +48,7 @@ nlohmann::ordered_json to_json(const Holdings& held) {
 int list_tensors(const Common& common, std::uint32_t limit) {
   const Holdings held = common.connect().tensors(limit);
   if (common.json) {
-    std::cout << to_json(held).dump(2) << "\n";
+    std::cout << holdings_json(held).dump(2) << "\n";
     return 0;
   }
   std::vector<std::vector<std::string>> rows{

@@ -43,7 +43,7 @@ struct Lane {
   std::size_t depth = 1;
 };
 
-double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+double to_seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
 std::string lane_name(const Span& span) {
   return fmt::format("{} {}{}", span.process, span.pid,
@@ -97,8 +97,8 @@ std::string axis_of(double whole, double height) {
 
 std::string bar_of(const Bar& bar, std::string_view colour, double y, std::int64_t begin,
                    double whole) {
-  const double took = seconds(bar.span.end - bar.span.begin);
-  const double x = kNamesWidth + seconds(bar.span.begin - begin) * kTimeWidth / whole;
+  const double took = to_seconds(bar.span.end - bar.span.begin);
+  const double x = kNamesWidth + to_seconds(bar.span.begin - begin) * kTimeWidth / whole;
   const double width = std::max(took * kTimeWidth / whole, 0.5);
   const double top = y + static_cast<double>(bar.depth) * kBarHeight;
   std::string svg = fmt::format(
@@ -115,7 +115,7 @@ std::string bar_of(const Bar& bar, std::string_view colour, double y, std::int64
 std::string picture_of(const std::vector<Span>& spans, const std::vector<unsigned>& processes) {
   const std::int64_t begin = std::ranges::min_element(spans, {}, &Span::begin)->begin;
   const std::int64_t end = std::ranges::max_element(spans, {}, &Span::end)->end;
-  const double whole = std::max(seconds(end - begin), 1e-9);
+  const double whole = std::max(to_seconds(end - begin), 1e-9);
   std::string rows;
   double y = kAxisHeight;
   for (const Lane& lane : lanes_of(spans, processes)) {

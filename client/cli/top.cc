@@ -87,7 +87,7 @@ std::string json_line(const Growth& growth) {
       .dump();
 }
 
-int watch(const Common& common, const TopOptions& options) {
+int watch_service(const Common& common, const TopOptions& options) {
   const Connection connection = common.connect();
   const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
   Look before{connection.describe()};
@@ -119,7 +119,7 @@ void add_top(CLI::App& app, Program& program) {
   command.add_option("--count", options->count, "end after so many; otherwise Ctrl-C ends it")
       ->check(CLI::PositiveNumber);
   command.callback([&program, options] {
-    program.run = [&program, options] { return watch(program.common, *options); };
+    program.run = [&program, options] { return watch_service(program.common, *options); };
   });
 }
 

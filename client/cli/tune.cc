@@ -46,16 +46,16 @@ class StopOnInterrupt {
   std::jthread thread_;
 };
 
-nlohmann::ordered_json to_json(const TuneTrial& trial) {
+nlohmann::ordered_json trial_json(const TuneTrial& trial) {
   return {{"number", trial.number},   {"candidate", trial.candidate}, {"seconds", trial.seconds},
           {"failure", trial.failure}, {"recorded", trial.recorded},   {"elapsed", trial.elapsed},
           {"best", trial.best}};
 }
 
-nlohmann::ordered_json to_json(const TuneResult& result, const std::vector<TuneTrial>& trials) {
+nlohmann::ordered_json result_json(const TuneResult& result, const std::vector<TuneTrial>& trials) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const TuneTrial& trial : trials)
-    list.push_back(to_json(trial));
+    list.push_back(trial_json(trial));
   return {{"default_seconds", result.default_seconds},
           {"best_seconds", result.best_seconds},
           {"candidate", result.candidate},
@@ -109,7 +109,7 @@ struct TuneCommand {
         common.connect().tune(definition, options, build, SourceLocation::none());
     progress.finish();
     if (common.json) {
-      std::cout << to_json(result, measured).dump(2) << "\n";
+      std::cout << result_json(result, measured).dump(2) << "\n";
     } else {
       print(definition.name(), result);
     }

@@ -166,7 +166,7 @@ class ThreadLoops {
     const std::vector<int64_t>& shape = type_of(operand).shape;
     const DType type = type_of(result).element;
     add(for_each(type_of(result).shape, [&](const Indices& at) {
-      return ir::Store::make(registers, own_place(at), identity_of(reduce.combiner, type));
+      return ir::Store::make(registers, own_place(at), ir::identity_of(reduce.combiner, type));
     }));
     const auto own = [&](const Indices& at) { return own_place({at[0], alone_along()}); };
     add(for_each(shape, [&](const Indices& at) {

@@ -17,7 +17,7 @@ namespace kiln::server {
 
 namespace {
 
-std::string name_of(const std::string& key) { return "kiln:artifact:" + key; }
+std::string redis_name(const std::string& key) { return "kiln:artifact:" + key; }
 
 }  // namespace
 
@@ -56,7 +56,7 @@ std::optional<RedisLink::Reply> RedisCache::ask(Side& side, std::span<const std:
 }
 
 std::optional<std::string> RedisCache::find(const std::string& key, const std::string& form) {
-  const std::string name = name_of(key);
+  const std::string name = redis_name(key);
   const auto reply = ask(reader_, std::array<std::string_view, 2>{"GET", name}, times_.lookup);
   if (!reply || (*reply)->type != REDIS_REPLY_STRING) return std::nullopt;
   std::string entry((*reply)->str, static_cast<size_t>((*reply)->len));
@@ -70,7 +70,7 @@ std::optional<std::string> RedisCache::find(const std::string& key, const std::s
 }
 
 void RedisCache::put(const std::string& key, const std::string& form, const std::string& artifact) {
-  stores_.post([this, name = name_of(key), entry = pack_entry(form, artifact)] {
+  stores_.post([this, name = redis_name(key), entry = pack_entry(form, artifact)] {
     ask(writer_, std::array<std::string_view, 3>{"SET", name, entry}, times_.store);
   });
 }
@@ -78,7 +78,7 @@ void RedisCache::put(const std::string& key, const std::string& form, const std:
 void RedisCache::reject(const std::string& key, const std::string& why) {
   spdlog::warn("the entry {} of {} is of no use ({}); the kernel is compiled again", key,
                address_.text(), why);
-  stores_.post([this, name = name_of(key)] {
+  stores_.post([this, name = redis_name(key)] {
     ask(writer_, std::array<std::string_view, 2>{"DEL", name}, times_.store);
   });
 }

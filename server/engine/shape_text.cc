@@ -28,7 +28,7 @@ Part infix(const Part& a, std::string_view op, const Part& b, Strength strength)
   return {wrapped(a, strength) + std::string(op) + wrapped(b, above), strength};
 }
 
-Part call(std::string_view name, const Part& a, const Part& b) {
+Part call_part(std::string_view name, const Part& a, const Part& b) {
   return {fmt::format("{}({}, {})", name, a.text, b.text), kAtom};
 }
 
@@ -37,10 +37,10 @@ Part binary(SizeExpr::Op op, const Part& a, const Part& b) {
     case SizeExpr::Op::Add: return infix(a, " + ", b, kSum);
     case SizeExpr::Op::Sub: return infix(a, " - ", b, kSum);
     case SizeExpr::Op::Mul: return infix(a, "*", b, kProduct);
-    case SizeExpr::Op::FloorDiv: return call("floordiv", a, b);
-    case SizeExpr::Op::FloorMod: return call("floormod", a, b);
-    case SizeExpr::Op::Min: return call("min", a, b);
-    case SizeExpr::Op::Max: return call("max", a, b);
+    case SizeExpr::Op::FloorDiv: return call_part("floordiv", a, b);
+    case SizeExpr::Op::FloorMod: return call_part("floormod", a, b);
+    case SizeExpr::Op::Min: return call_part("min", a, b);
+    case SizeExpr::Op::Max: return call_part("max", a, b);
     case SizeExpr::Op::Equal: return infix(a, " == ", b, kCompare);
     case SizeExpr::Op::Less: return infix(a, " < ", b, kCompare);
     case SizeExpr::Op::And: return infix(a, " && ", b, kAnd);

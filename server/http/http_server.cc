@@ -52,7 +52,7 @@ HttpReply reply_for(const HttpServer::Pages& pages, const std::string& path) {
   }
 }
 
-void answer(evhttp_request* request, void* context) {
+void answer_request(evhttp_request* request, void* context) {
   const auto& pages = *static_cast<const HttpServer::Pages*>(context);
   const char* path = ::evhttp_uri_get_path(::evhttp_request_get_evhttp_uri(request));
   const HttpReply reply = reply_for(pages, path != nullptr ? path : "/");
@@ -86,7 +86,7 @@ struct HttpServer::Parts {
     ::evhttp_set_timeout(http.get(), kIdleSeconds);
     ::evhttp_set_max_headers_size(http.get(), kHeaderBytes);
     ::evhttp_set_max_body_size(http.get(), kHeaderBytes);
-    ::evhttp_set_gencb(http.get(), answer, &pages);
+    ::evhttp_set_gencb(http.get(), answer_request, &pages);
     evhttp_bound_socket* const socket = ::evhttp_bind_socket_with_handle(
         http.get(), place.host.c_str(), static_cast<uint16_t>(place.port));
     if (socket == nullptr) {

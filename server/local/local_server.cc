@@ -25,7 +25,7 @@ constexpr size_t kMostConnections = 512;
 constexpr size_t kMostOfASession = 64;
 constexpr timeval kHelloTime{.tv_sec = 5, .tv_usec = 0};
 // A client is not trusted: without a limit its message could take all memory of the daemon.
-constexpr int64_t kMessageBytes = int64_t{64} << 20;
+constexpr int64_t kRequestBytes = int64_t{64} << 20;
 
 Fd listen_at(const std::string& path) {
   sockaddr_un address{};
@@ -161,7 +161,7 @@ void LocalServer::serve(Connection& connection, const std::string& session) {
   const std::shared_ptr<void> at_end(nullptr, [&](void*) { calls->cancel_all(); });
   v1::LocalRequest request;
   std::vector<Fd> fds;
-  while (connection.channel->receive(request, fds, kMessageBytes))
+  while (connection.channel->receive(request, fds, kRequestBytes))
     calls->take(request, std::move(fds));
 }
 
@@ -170,7 +170,7 @@ std::string LocalServer::greet(Connection& connection) {
   set_receive_limit(*connection.channel, kHelloTime);
   v1::LocalRequest request;
   std::vector<Fd> fds;
-  if (!connection.channel->receive(request, fds, kMessageBytes)) return {};
+  if (!connection.channel->receive(request, fds, kRequestBytes)) return {};
   std::string session;
   {
     const std::lock_guard lock(mutex_);

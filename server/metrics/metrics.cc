@@ -64,7 +64,7 @@ prometheus::MetricFamily family_of(const MetricRow& row) {
   return family;
 }
 
-void add(prometheus::MetricFamily& family, const MetricRow& row, const Sample& sample) {
+void add_sample(prometheus::MetricFamily& family, const MetricRow& row, const Sample& sample) {
   prometheus::ClientMetric& metric = family.metric.emplace_back();
   for (const auto& [name, value] : labels_of(row, sample.labels))
     metric.label.push_back({name, value});
@@ -147,7 +147,7 @@ std::string Metrics::text(std::span<const Sample> samples) const {
     const MetricRow& row = row_of(sample.metric);
     const auto [at, is_new] = sampled.try_emplace(sample.metric);
     if (is_new) at->second = family_of(row);
-    add(at->second, row, sample);
+    add_sample(at->second, row, sample);
   }
   for (auto& [metric, family] : sampled)
     families.push_back(std::move(family));

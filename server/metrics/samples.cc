@@ -61,7 +61,7 @@ const std::vector<Known>& known() {
   return table;
 }
 
-std::string name_of(v1::JobPhase phase) {
+std::string phase_name(v1::JobPhase phase) {
   std::string name = v1::JobPhase_Name(phase).substr(std::string_view("JOB_PHASE_").size());
   for (char& letter : name)
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -76,7 +76,7 @@ void add_jobs(const JobService& jobs, std::vector<Sample>& samples) {
   for (const v1::JobState& job : jobs.list_all())
     ++phases[job.phase()];
   for (const auto& [phase, count] : phases)
-    samples.push_back({Metric::Jobs, {name_of(phase)}, count});
+    samples.push_back({Metric::Jobs, {phase_name(phase)}, count});
 }
 
 double resident_memory() {

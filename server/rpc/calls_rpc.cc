@@ -28,9 +28,9 @@ namespace kiln::server {
 
 namespace {
 
-constexpr size_t kMostRunning = 128;       // of one stream: half of what may wait for a device
-constexpr size_t kMostBytes = 4 << 20;     // of calls that wait, and of replies that nobody reads
-constexpr size_t kMessageBytes = 1 << 20;  // of several replies
+constexpr size_t kMostRunning = 128;        // of one stream: half of what may wait for a device
+constexpr size_t kMostBytes = 4 << 20;      // of calls that wait, and of replies that nobody reads
+constexpr size_t kTogetherBytes = 1 << 20;  // of several replies
 // Replies to calls that end within 300 us of each other go 32 together while a client has eight
 // more under way: a message of gRPC costs both ends more than such a call. None waits longer than a
 // tick of gRPC's clock.
@@ -307,7 +307,7 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     if (!is_writing_) write_or_gather();
   }
   void write_or_gather() {
-    const bool is_much = waiting_.size() >= kTogether || waiting_bytes_ >= kMessageBytes;
+    const bool is_much = waiting_.size() >= kTogether || waiting_bytes_ >= kTogetherBytes;
     if (is_much || !end_soon_ || running_.size() < kManyUnderWay) return write_next();
     if (is_timed_ || waiting_.empty() || is_finished_) return;
     is_timed_ = true;
@@ -323,7 +323,7 @@ class CallsStream final : public grpc::ServerBidiReactor<v1::CallsRequest, v1::C
     reply_.Clear();
     for (size_t bytes = 0; !waiting_.empty(); waiting_.pop_front()) {
       const size_t more = waiting_.front().ByteSizeLong();
-      if (bytes != 0 && bytes + more > kMessageBytes) break;
+      if (bytes != 0 && bytes + more > kTogetherBytes) break;
       bytes += more;
       waiting_bytes_ -= more;
       *reply_.add_replies() = std::move(waiting_.front());

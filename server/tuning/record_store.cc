@@ -35,7 +35,7 @@ CREATE INDEX IF NOT EXISTS record_age ON record (written);
 CREATE INDEX IF NOT EXISTS trial_age ON trial (written);
 )";
 
-int64_t now() {
+int64_t wall_clock() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -127,7 +127,7 @@ std::optional<TuningRecord> RecordStore::find_largest(const TuningKey& key) cons
 
 TuningRecord RecordStore::put(const TuningKey& key, TuningRecord record) {
   record.id = id_of(key, record);
-  record.written = now();
+  record.written = wall_clock();
   {
     const std::lock_guard lock(mutex_);
     records_[key] = record;
@@ -159,9 +159,9 @@ void RecordStore::remove(const TuningKey& key) {
 }
 
 void RecordStore::add_trial(const TuningKey& key, const TuningTrial& trial) {
-  const bool kept =
-      write("INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?)", key.definition,
-            key.sizes, key.device, key.build, trial.candidate, trial.seconds, trial.failure, now());
+  const bool kept = write("INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                          key.definition, key.sizes, key.device, key.build, trial.candidate,
+                          trial.seconds, trial.failure, wall_clock());
   if (!kept) return;
   write(
       "DELETE FROM trial WHERE written <= (SELECT written FROM trial ORDER BY written DESC "

@@ -7,7 +7,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::across_threads {
 namespace {
 
 struct Case {
@@ -88,4 +88,4 @@ INSTANTIATE_TEST_SUITE_P(All, AcrossThreads, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::across_threads

@@ -11,7 +11,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::block_tiles {
 namespace {
 
 struct Case {
@@ -320,4 +320,4 @@ TEST(BlockTiles, AreThoseOfStrictToo) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::block_tiles

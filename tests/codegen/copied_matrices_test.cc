@@ -12,7 +12,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::copied_matrices {
 namespace {
 
 constexpr std::string_view kBoth = "matrix instructions on copies of both factors, 64 x 64 a block";
@@ -165,4 +165,4 @@ TEST(CopiedMatrices, AreFetchedWholeAtTheEndOfARow) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::copied_matrices

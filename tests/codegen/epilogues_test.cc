@@ -10,7 +10,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/random_contraction.h"
 
-namespace kiln::testing {
+namespace kiln::testing::epilogues {
 namespace {
 
 struct Case {
@@ -153,4 +153,4 @@ TEST(EpiloguesFuzz, DrawnAtRandomAreRight) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::epilogues

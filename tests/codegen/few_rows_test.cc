@@ -8,7 +8,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::few_rows {
 namespace {
 
 constexpr const char* kAlongTheSum = "few rows, the sum divided among threads";
@@ -100,4 +100,4 @@ TEST(FewRowsLeave, WhatIsStrictOrMany) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::few_rows

@@ -13,7 +13,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/needs_nvrtc.h"
 
-namespace kiln::testing {
+namespace kiln::testing::matrix_tiles {
 namespace {
 
 /// A product with these reads of its factors.
@@ -571,4 +571,4 @@ TEST_F(MatrixCode, OfFloat8IsCompiledWithWhatTheArchitectureHas) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::matrix_tiles

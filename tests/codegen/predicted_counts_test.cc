@@ -16,7 +16,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/needs_nvrtc.h"
 
-namespace kiln::testing {
+namespace kiln::testing::predicted_counts {
 namespace {
 
 std::string product(std::string_view type, std::string_view a = "A[i, k]",
@@ -104,4 +104,4 @@ INSTANTIATE_TEST_SUITE_P(All, PredictedCounts, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::predicted_counts

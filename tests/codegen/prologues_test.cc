@@ -12,7 +12,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::prologues {
 namespace {
 
 struct Case {
@@ -251,4 +251,4 @@ TEST(PrologueLeaves, WhatOthersNeed) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::prologues

@@ -7,7 +7,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::row_threads {
 namespace {
 
 struct Case {
@@ -182,4 +182,4 @@ TEST(RowThreadsLeave, FloatSumsInTheirOrderWhereStrict) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::row_threads

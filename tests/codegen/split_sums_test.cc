@@ -9,7 +9,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/random_contraction.h"
 
-namespace kiln::testing {
+namespace kiln::testing::split_sums {
 namespace {
 
 struct Case {
@@ -184,4 +184,4 @@ TEST(SplitSumsFuzz, DrawnAtRandomAreRight) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::split_sums

@@ -8,7 +8,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::thread_reduction {
 namespace {
 
 struct Case {
@@ -144,4 +144,4 @@ TEST(ThreadReductionErrors, OfAnotherOrderWhereStrict) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::thread_reduction

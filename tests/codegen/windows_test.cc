@@ -7,7 +7,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::windows {
 namespace {
 
 struct Case {
@@ -97,4 +97,4 @@ TEST(WindowsLeave, WhatTwoReadOrTakesLonger) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::windows

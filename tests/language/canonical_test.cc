@@ -5,7 +5,7 @@
 #include "compiler/language/wire/decode.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::language {
+namespace kiln::language::canonical {
 namespace {
 
 using testing::kernel_of;
@@ -131,4 +131,4 @@ TEST(Canonical, TakesTheTimeOfAScanFromItsUpdate) {
 }
 
 }  // namespace
-}  // namespace kiln::language
+}  // namespace kiln::language::canonical

@@ -10,7 +10,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/tensors.h"
 
-namespace kiln::language {
+namespace kiln::language::evaluation {
 namespace {
 
 using testing::expect_error;
@@ -301,4 +301,4 @@ TEST(Scalar, MatchesTheMathLibrary) {
 }
 
 }  // namespace
-}  // namespace kiln::language
+}  // namespace kiln::language::evaluation

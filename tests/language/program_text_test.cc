@@ -3,7 +3,7 @@
 #include "compiler/language/text/text.h"
 #include "tests/support/expect_error.h"
 
-namespace kiln::language {
+namespace kiln::language::program_text {
 namespace {
 
 using testing::expect_error;
@@ -153,4 +153,4 @@ TEST(ProgramText, IsLaidOutALineEach) {
 }
 
 }  // namespace
-}  // namespace kiln::language
+}  // namespace kiln::language::program_text

@@ -11,7 +11,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/tensors.h"
 
-namespace kiln::language {
+namespace kiln::language::reducer {
 namespace {
 
 using testing::expect_error;
@@ -349,4 +349,4 @@ TEST(Reducer, HoldsTheLimitsOfARequest) {
 }
 
 }  // namespace
-}  // namespace kiln::language
+}  // namespace kiln::language::reducer

@@ -6,7 +6,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::language {
+namespace kiln::language::scan {
 namespace {
 
 using testing::expect_error;
@@ -222,4 +222,4 @@ TEST(Scan, RefusesAScanInsideAScan) {
 }
 
 }  // namespace
-}  // namespace kiln::language
+}  // namespace kiln::language::scan

@@ -7,7 +7,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/tensors.h"
 
-namespace kiln::language {
+namespace kiln::language::scan_time {
 namespace {
 
 using testing::expect_error;
@@ -139,4 +139,4 @@ TEST(ScanTime, MustBeADimensionOfEachState) {
 }
 
 }  // namespace
-}  // namespace kiln::language
+}  // namespace kiln::language::scan_time

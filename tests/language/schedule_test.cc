@@ -4,7 +4,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::language {
+namespace kiln::language::schedule {
 namespace {
 
 using testing::expect_error;
@@ -406,4 +406,4 @@ TEST(Schedule, BoundsTheLengthOfDerivedNames) {
 }
 
 }  // namespace
-}  // namespace kiln::language
+}  // namespace kiln::language::schedule

@@ -9,7 +9,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::language {
+namespace kiln::language::text {
 namespace {
 
 using testing::expect_error;
@@ -430,4 +430,4 @@ TEST(ParseText, PointsAtTheStepThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace kiln::language
+}  // namespace kiln::language::text

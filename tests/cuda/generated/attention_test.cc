@@ -15,7 +15,7 @@
 #include "tests/support/kernels.h"
 #include "tests/tile/attentions.h"
 
-namespace kiln::testing {
+namespace kiln::testing::attention {
 namespace {
 
 constexpr tile::HeadParts kWhole = {256, 256};
@@ -212,4 +212,4 @@ TEST(ThreadedAttention, MissesEachOfItsBarriersAndAwaits) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::attention

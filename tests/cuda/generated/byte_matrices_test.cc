@@ -16,7 +16,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::byte_matrices {
 namespace {
 
 constexpr std::string_view kLate = "matrix instructions, 256 x 128 a block";
@@ -262,4 +262,4 @@ TEST(ByteMatricesOnHost, MissEachOfTheirBarriers) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::byte_matrices

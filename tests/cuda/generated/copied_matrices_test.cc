@@ -11,7 +11,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::copied_matrices {
 namespace {
 
 constexpr std::string_view kBoth =
@@ -85,4 +85,4 @@ TEST(CopiedMatricesOnHost, MissEachOfTheirBarriersAndAwaits) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::copied_matrices

@@ -22,7 +22,7 @@
 #include "tests/support/fuzz_case.h"
 #include "tests/support/golden.h"
 
-namespace kiln::testing {
+namespace kiln::testing::definitions {
 namespace {
 
 namespace fs = std::filesystem;
@@ -224,4 +224,4 @@ TEST(DefinitionsOnHost, DrawnAtRandomAreEqual) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::definitions

@@ -10,7 +10,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::matrices {
 namespace {
 
 struct Case {
@@ -179,4 +179,4 @@ TEST(LateMatricesOnHost, OfConvolutionsMissThemToo) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::matrices

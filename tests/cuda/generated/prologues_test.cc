@@ -10,7 +10,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::prologues {
 namespace {
 
 struct Case {
@@ -95,4 +95,4 @@ TEST(ProloguesOnHost, MissEachOfTheirBarriersAndAwaits) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::prologues

@@ -12,7 +12,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::rows {
 namespace {
 
 struct Case {
@@ -283,4 +283,4 @@ TEST(RowsOnHost, MissEachOfTheirBarriers) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::rows

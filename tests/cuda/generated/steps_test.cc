@@ -16,7 +16,7 @@
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
 
-namespace kiln::testing {
+namespace kiln::testing::steps {
 namespace {
 
 /// Right in the interpreter and on the host; the source.
@@ -498,4 +498,4 @@ TEST(StepsOnHost, AHistogramNeedsNoSchedule) {
 }
 
 }  // namespace
-}  // namespace kiln::testing
+}  // namespace kiln::testing::steps
