@@ -488,6 +488,43 @@ Kernel shorten_dot(Kernel kernel) {
   });
 }
 
+/// The statements of an allocation that begin with steps that store all of it, as contract_buffers
+/// leaves the memory of an iteration; null where it is another.
+const Block* steps_of_iteration(const Stmt& stmt) {
+  const auto* allocate = as<Allocate>(stmt);
+  const auto* block = allocate != nullptr ? as<Block>(allocate->body) : nullptr;
+  const auto* steps = block != nullptr ? as<For>(block->body.front()) : nullptr;
+  const bool is_found = steps != nullptr && steps->loop_kind == LoopKind::Vectorized &&
+                        as<Store>(steps->body) != nullptr &&
+                        as<Store>(steps->body)->buffer == allocate->buffer;
+  return is_found ? block : nullptr;
+}
+
+Kernel forget_last_element(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    const Block* const block = steps_of_iteration(stmt);
+    if (block == nullptr) return nullptr;
+    std::vector<Stmt> statements = block->body;
+    const auto* steps = as<For>(statements[0]);
+    statements[0] = For::make(steps->var, steps->extent - 1, steps->loop_kind, steps->body);
+    return Allocate::make(as<Allocate>(stmt)->buffer, Block::make(std::move(statements)));
+  });
+}
+
+Kernel read_first_element(Kernel kernel) {
+  return rewrite_statements(std::move(kernel), [](const Stmt& stmt) -> Stmt {
+    if (steps_of_iteration(stmt) == nullptr) return nullptr;
+    const BufferRef memory = as<Allocate>(stmt)->buffer;
+    Rewrite rewrite;
+    rewrite.expression = [&](const Expr& expr) -> Expr {
+      const auto* load = as<Load>(expr);
+      if (load == nullptr || load->buffer != memory) return nullptr;
+      return Load::make(memory, std::vector<Expr>(load->indices.size(), index(0)), load->predicate);
+    };
+    return Allocate::make(memory, rewrite(as<Allocate>(stmt)->body));
+  });
+}
+
 constexpr Mutant kMutants[] = {
     {"an index is not checked", "build_loops", drop_check},
     {"an update replaces the element it should add to", "build_loops", forget_element},
@@ -526,6 +563,8 @@ constexpr Mutant kMutants[] = {
     {"accumulators are not stored", "accumulate_in_registers", keep_accumulators},
     {"a reduction into registers runs twice", "accumulate_in_registers", accumulate_twice},
     {"a recurrence forgets its last step", "carry_steps", forget_step},
+    {"the last element of an iteration is not kept", "contract_buffers", forget_last_element},
+    {"an iteration reads its first element always", "contract_buffers", read_first_element},
     {"a condition loses its equality", "simplify:2", lose_equality},
     {"a guard is lost when it is moved", "hoist_invariants", drop_any_guard},
     {"a barrier is forgotten", "insert_barriers", drop_barrier, TargetKind::Cuda},
