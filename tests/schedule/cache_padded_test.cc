@@ -178,6 +178,19 @@ TEST(CachePadded, RefusesWhatTheIndicesDoNotTell) {
          "anything of single elements of it");
 }
 
+TEST(CachePadded, IsComputedAfterAllThatItReads) {
+  const std::string loops = loops_of(
+      "kernel k(X: float32[8, 16]) -> (Y: float32[8, 4]) {\n"
+      "  E: float32[8, 16]\n"
+      "  E[i, j] = exp(X[i, j])\n"
+      "  L: float32[8]\n"
+      "  L[i] = sum[j < 16](E[i, j])\n"
+      "  Y[i, d] = sum[j < 16](E[i, j] / L[i] * X[d, j])\n"
+      "  schedule cpu { cache_padded(E, Y) }\n"
+      "}\n");
+  EXPECT_LT(loops.find("allocate L"), loops.find("allocate E.padded")) << loops;
+}
+
 TEST(CachePadded, RefusesTwoPaddingsOfOneTensor) {
   expect_refused(window(fmt::format("({} + if_then_else(x + r >= 1 && x + r <= n, "
                                     "X[q, x + r - 1], 1))",

@@ -1,10 +1,27 @@
 // A copy with the padding around it, so that the loops that read it ask no condition:
 //   if_then_else(1 <= y + r && y + r <= h, X[y + r - 1], 0)  ->  X.padded[y + r]
+#include <algorithm>
+
 #include "compiler/ir/build.h"
+#include "compiler/schedule/graph/reads.h"
 #include "compiler/schedule/steps/new_stage.h"
 #include "compiler/schedule/steps/padded_read.h"
 
 namespace kiln::schedule {
+namespace {
+
+/// Of the stages that a body reads, beside one of them, that which is computed last.
+StageId last_read(const StageGraph& graph, const ir::Expr& body, StageId known) {
+  const auto place_of = [&](StageId id) { return std::ranges::find(graph.order, id); };
+  auto last = place_of(known);
+  for_each_read(body, [&](const ir::TensorRead& read) {
+    const auto place = place_of(read.stage);
+    if (place != graph.order.end()) last = std::max(last, place);
+  });
+  return *last;
+}
+
+}  // namespace
 
 template <>
 void apply<StepKind::CachePadded>(const StepContext& context) {
@@ -32,7 +49,8 @@ void apply<StepKind::CachePadded>(const StepContext& context) {
   }
   stage.bodies = {ir::substitute(padded.body, values)};
   context.defined = stage.data;
-  read_padded(graph, reader, padded, enter_stage(graph, std::move(stage), tensor.stage, false));
+  const StageId source = last_read(graph, stage.bodies[0], tensor.stage);
+  read_padded(graph, reader, padded, enter_stage(graph, std::move(stage), source, false));
 }
 
 }  // namespace kiln::schedule
