@@ -8,6 +8,8 @@
 #include <functional>
 #include <unordered_set>
 
+#include "client/cpp/expr_operands.h"
+
 namespace kiln {
 inline namespace client {
 namespace detail {
@@ -20,27 +22,12 @@ class Nodes {
 
   void visit(const Expr& expr) {
     if (!seen_.insert(expr.node().get()).second) return;
-    const auto& value = expr.node()->value;
-    if (const auto* operation = std::get_if<OperationValue>(&value)) {
-      visit_all(operation->operands);
-    } else if (const auto* cast = std::get_if<CastValue>(&value)) {
-      visit(cast->operand);
-    } else if (const auto* read = std::get_if<ReadValue>(&value)) {
-      visit_all(read->indices);
-    } else if (const auto* reduction = std::get_if<ReductionValue>(&value)) {
-      for (const ReduceAxis& axis : reduction->axes)
-        visit_all({*axis.node()->minimum, *axis.node()->extent});
-      visit_all(reduction->parts());
-    }
+    for (const Expr& part : operands_of(expr))
+      visit(part);
     f_(expr);
   }
 
  private:
-  void visit_all(const std::vector<Expr>& list) {
-    for (const Expr& expr : list)
-      visit(expr);
-  }
-
   const std::function<void(const Expr&)>& f_;
   std::unordered_set<const ExprNode*> seen_;
 };

@@ -4,6 +4,7 @@
 //
 //   CL = s.cache_write(C)  ->  a tensor whose axes are C's, by other names
 #include <algorithm>
+#include <optional>
 
 #include <kiln/schedule.h>
 
@@ -12,6 +13,7 @@
 #include "client/cpp/inner_reductions.h"
 #include "client/cpp/language_border.h"
 #include "client/cpp/nodes.h"
+#include "client/cpp/padded_value.h"
 #include "client/cpp/schedule_state.h"
 
 namespace kiln {
@@ -24,8 +26,17 @@ Axis derived_axis(const std::string& name) {
       AxisNode{AxisKind::Derived, name, std::nullopt, std::nullopt}));
 }
 
+/// What a cache_read, or one of a copy, is a copy of.
+Tensor copied_from(const ScheduleState& schedule, Tensor tensor) {
+  for (auto step = schedule.steps.rbegin(); step != schedule.steps.rend(); ++step) {
+    if (step->name == "cache_read" && step->made == tensor.stage())
+      tensor = Tensor(step->stage, step->output);
+  }
+  return tensor;
+}
+
 /// Values of the types that the outputs of the new stage have.
-std::vector<Expr> values_of(const StepRecord& step) {
+std::vector<Expr> values_of(const ScheduleState& schedule, const StepRecord& step) {
   if (step.name == "reduction_stage") {
     return {find_reduction(*step.stage, step.axes.back().node().get()).value().value};
   }
@@ -34,7 +45,10 @@ std::vector<Expr> values_of(const StepRecord& step) {
     return compute->bodies;
   }
   const Tensor tensor(step.stage, step.output);
-  return {make_expr(tensor.dtype(), ReadValue{tensor, {}})};
+  std::optional<DType> type;
+  if (step.name == "cache_padded")
+    type = type_of_padded(*step.readers[0], copied_from(schedule, tensor));
+  return {make_expr(type.value_or(tensor.dtype()), ReadValue{tensor, {}})};
 }
 
 /// The axes of a reduction inside the stage's expression are those of the new stage.
@@ -79,7 +93,7 @@ std::shared_ptr<const StageNode> record_new_stage(ScheduleState& schedule, StepR
     schedule.steps.pop_back();
     throw;
   }
-  ComputeStage stage{.axes = {}, .bodies = values_of(step), .reduce_axes = {}};
+  ComputeStage stage{.axes = {}, .bodies = values_of(schedule, step), .reduce_axes = {}};
   for (std::size_t i = 0; i < wire.axes.size(); ++i) {
     step.defined.push_back(derived_axis(wire.axes[i]));
     (i < wire.data ? stage.axes : stage.reduce_axes).push_back(step.defined.back());
