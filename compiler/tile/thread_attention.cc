@@ -76,7 +76,7 @@ ThreadedWork threaded_work(const Kernel& kernel, std::string_view arch) {
   const auto extent_of = [&](language::AxisId axis) {
     return static_cast<double>(extent_or_guess(definition, finder, axis));
   };
-  ThreadedWork work;
+  ThreadedWork work{.output = found.output};
   for (const language::AxisId axis : found.axes)
     if (axis != found.column && axis != found.row) work.heads *= extent_of(axis);
   work.queries = extent_of(found.row);

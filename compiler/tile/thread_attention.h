@@ -23,6 +23,7 @@ std::optional<ThreadBlock> thread_block_of(const language::Schedule& schedule);
 
 /// What an attention comes to on an architecture, for who compares blocks of it.
 struct ThreadedWork {
+  language::StageId output = 0;
   double heads = 1;  // of known sizes, and a guess at those that the call brings
   double queries = 1;
   double keys = 1;

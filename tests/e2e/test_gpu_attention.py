@@ -59,13 +59,34 @@ def test_wide_float32_stores_no_scores_beside_tiles(daemon, arch, width):
     assert loop.widths("LDS") <= {8, 16} and loop.kinds["STG"] == 0, loop.kinds
 
 
+# Also where launches that store the scores are predicted to take less time.
+@pytest.mark.parametrize(("arch", "width"), [("sm_75", 512), ("sm_75", 1024), ("sm_80", 1024), ("sm_90", 1024), ("sm_120", 1024)])
+def test_wider_float32_stores_no_scores_at_any_price(daemon, arch, width):
+    row = _threads_of(_compiled(daemon, _attention(2048, 2048, width, dtype="float32", heads=32), arch=arch))
+    assert row["spill_bytes"] == 0 and row["main_loop"]["accesses"].get("STG", {}) == {}
+
+
 # Of more numbers than a block has room for, others have the other columns, and compute the scores anew.
-@pytest.mark.parametrize(("arch", "width"), [("sm_80", 512), ("sm_89", 512), ("sm_90", 512), ("sm_90", 576), ("sm_90", 1024)])
+@pytest.mark.parametrize(("arch", "width"), [
+    ("sm_80", 512), ("sm_89", 512), ("sm_90", 512), ("sm_90", 576), ("sm_80", 1024), ("sm_90", 1024)])
 def test_wide_short_floats_store_no_scores_without_tiles(without_tiles, arch, width):
     kernel = _compiled(without_tiles, _attention(2048, 2048, width, dtype="float16"), arch=arch)
     row = _threads_of(kernel)
     assert row["spill_bytes"] == 0
     assert main_loop(without_tiles).kinds["HMMA"] > 0
+
+
+# Lanes multiply those where tensor cores read no 16-bit floats as Kiln uses them.
+@pytest.mark.parametrize("width", [512, 1024])
+def test_wide_short_floats_store_no_scores_by_lanes(without_tiles, width):
+    row = _threads_of(_compiled(without_tiles, _attention(2048, 2048, width, dtype="float16"), arch="sm_75"))
+    assert row["spill_bytes"] == 0
+
+
+# A head alone has few blocks; its scores are as many for each.
+def test_a_head_alone_stores_no_scores(without_tiles):
+    row = _threads_of(_compiled(without_tiles, _attention(512, 512, 64, dtype="float32", heads=1), arch="sm_90"))
+    assert row["spill_bytes"] == 0
 
 
 def test_lengths_that_the_call_brings(without_tiles):

@@ -54,10 +54,14 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
   if (has_threads) seen_ = std::make_unique<schedule::StageGraph>(schedule::written_out(*graph_));
   const autoschedule::Chooser chooser{has_threads ? *seen_ : *graph_, options,
                                       autoschedule::machine_of(target.arch), target.arch};
-  stages_ = has_threads ? autoschedule::thread_space(chooser, touched)
-                        : autoschedule::core_space(chooser, touched);
-  if (has_threads && given.steps.empty() && !options.strict)
-    stages_ = autoschedule::with_threaded_attention(std::move(stages_), kernel, target.arch);
+  const auto one_by_one = [&] {
+    return has_threads ? autoschedule::thread_space(chooser, touched)
+                       : autoschedule::core_space(chooser, touched);
+  };
+  const bool may_be_joined = has_threads && given.steps.empty() && !options.strict;
+  stages_ = may_be_joined
+                ? autoschedule::threaded_attention(kernel, *seen_, target.arch, one_by_one)
+                : one_by_one();
   if (stages_.empty()) return;
   autoschedule::StageSketches& last = stages_.back();
   for (const TileBlock& block : tiles)

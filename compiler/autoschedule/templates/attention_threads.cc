@@ -1,12 +1,13 @@
-// An attention as one launch that stores no score (tile/thread_attention.h), or as launches that
-// do, by what each takes.
+// An attention as one launch that stores no score (tile/thread_attention.h), in the block that
+// takes the least; or, of few queries and of heads of more than kMostNumbers numbers, as launches
+// that store them, by what each takes.
 //
 //   32 heads of 2048 queries and keys of 64 numbers, float32, on an H100
 //     ->  128 queries and 64 keys a block: 512 blocks, four for each multiprocessor
 //
-// A block reads all keys and values that its queries see: more queries share them, and fewer make
-// more blocks. Without tensor cores a thread multiplies rows by columns that it has loaded from
-// shared memory, of which 128 bits take a warp four cycles.
+// Scores of all queries and keys are what an attention has no memory for: they grow with the square
+// of its length, so they are stored of no head that a block has a form for, also where that is
+// predicted to take less time.
 #include "compiler/autoschedule/templates/attention_threads.h"
 
 #include <algorithm>
@@ -16,12 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "compiler/autoschedule/templates/gpu_machine.h"
-#include "compiler/autoschedule/templates/tile_cost.h"
-#include "compiler/ir/gpu_arch.h"
-#include "compiler/ir/matrix_unit.h"
-#include "compiler/ir/stmt.h"
-#include "compiler/tile/shared_steps.h"
+#include "compiler/autoschedule/templates/attention_cost.h"
+#include "compiler/tile/part_sizes.h"
 #include "compiler/tile/thread_attention.h"
 #include "runtime/core/error.h"
 #include "runtime/core/gpu_name.h"
@@ -35,128 +32,19 @@ using tile::ThreadedWork;
 
 constexpr ThreadBlock kBlocks[] = {{128, 64}, {128, 32}, {64, 64}, {64, 32},
                                    {32, 32},  {32, 16},  {16, 16}};
-// Queries and keys of so many numbers are in shared memory whole, in one of the blocks.
-constexpr int64_t kNarrow = 128;
-// Instructions for each score beside its products, of which one is an exponential (docs/gpu.md).
-constexpr double kScoreInstructions = 7;
-constexpr double kFunctionLanes = 16;  // CUDA C++ programming guide, native arithmetic instructions
-// Cycles of shared memory for each sum of a thread that four of them have added up.
-constexpr double kGiven = 6;
-// A block waits for what it copies, and at barriers, three times in a part of the keys.
-constexpr double kWaits = kLoadCycles + 200;
-// What products come to of what their units could do at best (docs/gpu.md), and launches that store
-// scores of what is counted of them here, as their loops are predicted: half as much again at
-// least.
-constexpr double kProductShare = 0.85;
-constexpr double kStoredMore = 1.5;
-// Scores and weights are written and read, each once.
-constexpr double kMovesOfScore = 4;
-constexpr double kStoredLaunches = 4;
-// Several queries that fill no tile of products read all keys and values each, of which L2 gives
-// them a quarter of what it could, likewise.
-constexpr double kFewQueries = 16;
-constexpr double kFewQueriesShare = 0.25;
+// Heads of so many numbers store no scores.
+constexpr int64_t kMostNumbers = 1024;
+// Queries are few that see so many times as many keys.
+constexpr double kManyKeys = 8;
 
-/// Cycles of one part of the keys of one block.
-struct PartCycles {
-  double products;
-  double shared;
-  double issue;
-  double copied;  // from L2
-};
-
-PartCycles cycles_of_part(const ThreadedWork& work, const ThreadBlock& block,
-                          const HeadParts& parts, const GpuMachine& machine) {
-  const auto queries = static_cast<double>(block.queries);
-  const auto keys = static_cast<double>(block.keys);
-  const auto depth = static_cast<double>(work.depth);
-  const auto columns = static_cast<double>(parts.columns);
-  const double numbers = depth + columns;
-  // Queries that a block has no room for are copied again.
-  const double copied = keys * numbers + (parts.depth < work.depth ? queries * depth : 0);
-  const auto warps = static_cast<double>(warps_of(work, block));
-  const double products = queries * keys * numbers;
-  const double scores = queries * keys;
-  PartCycles cycles{};
-  const double others =
-      std::max(scores * kScoreInstructions / (ir::kWarp * kSchedulers), scores / kFunctionLanes);
-  if (work.has_matrices) {
-    cycles.products = products / (static_cast<double>(machine.matrix_lanes) * machine.warp_share);
-    // Each warp loads all keys and values; its own queries and weights once.
-    const double bytes = 2 * (warps * keys * numbers + copied + queries * depth + 2 * scores);
-    cycles.shared = bytes / kSharedBytes;
-    cycles.copied = 2 * copied / machine.l2_bytes;
-    cycles.issue = others + products /
-                                static_cast<double>(ir::kMatrixRows * ir::kMatrixColumns * 16) /
-                                kSchedulers;
-    return cycles;
-  }
-  cycles.products = products / static_cast<double>(machine.float_lanes);
-  const double threads = warps * ir::kWarp;
-  const double rows = queries * 16 / threads;  // of a thread; 16 have a row
-  // Where four threads share the steps, they give each other three of their sums for each.
-  const double loaded = depth * (rows + keys / 16);
-  const bool is_shared = tile::are_steps_shared(static_cast<int64_t>(rows), block.keys / 16);
-  const double given =
-      kGiven * rows * keys / 16 * ceil_div(depth, static_cast<double>(parts.depth));
-  const double of_scores = is_shared ? loaded / 2 + given : loaded;
-  const double of_sums = keys * (rows + columns / 16);
-  cycles.shared = warps * (of_scores + of_sums) + 2 * (scores + copied) / ir::kWarp;
-  cycles.copied = 4 * copied / machine.l2_bytes;
-  cycles.issue = others + products / static_cast<double>(ir::kWarp * kSchedulers);
-  return cycles;
-}
-
-/// Of a block that fits an architecture: cycles of the busiest multiprocessor.
-std::optional<double> cycles_of(const ThreadedWork& work, const ThreadBlock& block,
-                                const HeadParts& parts, const GpuMachine& machine,
-                                const ir::GpuArch& arch) {
-  if (parts.depth < work.depth && work.depth <= kNarrow) return std::nullopt;
-  const int64_t bytes = tile::shared_bytes_of(work, block, parts);
-  if (bytes > arch.shared_bytes_of_block ||
-      tile::sums_of_thread(work, block, parts) > tile::kMostSums)
-    return std::nullopt;
-  const auto at_once =
-      static_cast<double>(std::max<int64_t>(arch.shared_bytes / (bytes + arch.uncounted_bytes), 1));
-  const auto multiprocessors = static_cast<double>(machine.multiprocessors);
-  const double blocks =
-      work.heads * ceil_div(work.queries, static_cast<double>(block.queries)) *
-      ceil_div(static_cast<double>(work.width), static_cast<double>(parts.columns));
-  const double turns = ceil_div(blocks, multiprocessors);
-  const double parts_of_keys = ceil_div(work.keys, static_cast<double>(block.keys)) * work.seen;
-  const PartCycles part = cycles_of_part(work, block, parts, machine);
-  const double busy = std::max({part.products, part.shared, part.issue, part.copied});
-  const double waits =
-      ceil_div(static_cast<double>(work.depth), static_cast<double>(parts.depth)) * kWaits;
-  // Blocks at once wait together.
-  const double together = std::min(at_once, turns);
-  const double alone = together > 1 ? 0 : part.issue - std::min(part.issue, part.products);
-  return turns * parts_of_keys * (busy + alone) + turns / together * parts_of_keys * waits;
-}
-
-/// Of launches that store the scores, each as good as it can be.
-double cycles_stored(const ThreadedWork& work, const GpuMachine& machine) {
-  const double scores = work.heads * work.queries * work.keys;
-  const auto depth = static_cast<double>(work.depth);
-  const auto width = static_cast<double>(work.width);
-  const double numbers = depth + width;
-  const auto lanes = static_cast<double>(machine.float_lanes);
-  const double of_scores =
-      work.has_matrices ? static_cast<double>(machine.matrix_lanes) * machine.warp_share : lanes;
-  // Weights that are computed where they are multiplied are no factor of tensor cores.
-  const double of_sums = work.has_stage_of_weights ? of_scores : lanes;
-  const auto multiprocessors = static_cast<double>(machine.multiprocessors);
-  const double products =
-      scores * (depth / of_scores + width / of_sums) / kProductShare / multiprocessors;
-  const double element = work.has_matrices ? 2 : 4;
-  const double read = work.heads * (work.queries + work.keys) * numbers * element;
-  const bool stay = scores * element + read <= static_cast<double>(machine.l2_size);
-  double moved = (scores * kMovesOfScore * element + read) /
-                 ((stay ? machine.l2_bytes : machine.memory_bytes) * multiprocessors);
-  if (work.queries > 1 && work.queries <= kFewQueries)
-    moved += scores * numbers * element / (machine.l2_bytes * multiprocessors * kFewQueriesShare);
-  return kStoredMore * (products + moved) +
-         (kStoredLaunches - 1) * kLaunchSeconds * machine.gigahertz * 1e9;
+/// Whether launches that store the scores are an answer: of queries that fill no block, and of a
+/// few that see many keys, which have no more room for scores than for keys, other blocks may
+/// compute parts side by side.
+bool may_store_scores(const ThreadedWork& work) {
+  if (std::max(work.depth, work.width) > kMostNumbers) return true;
+  const bool are_few = work.queries * kManyKeys <= work.keys;
+  return work.queries < static_cast<double>(tile::kLeast) ||
+         (are_few && work.queries <= static_cast<double>(work.depth));
 }
 
 Sketch threaded(StageId last, const ThreadBlock& block) {
@@ -169,8 +57,8 @@ Sketch threaded(StageId last, const ThreadBlock& block) {
 }
 
 /// All stages as they are preferred without it.
-Sketch stored(const std::vector<StageSketches>& stages) {
-  const auto kept = std::make_shared<std::vector<StageSketches>>(stages);
+Sketch stored(std::vector<StageSketches> stages) {
+  const auto kept = std::make_shared<std::vector<StageSketches>>(std::move(stages));
   return {
       .name = "scores stored", .parameters = {}, .write = [kept](StepWriter& steps, const Values&) {
         for (const StageSketches& stage : *kept)
@@ -180,28 +68,29 @@ Sketch stored(const std::vector<StageSketches>& stages) {
 
 }  // namespace
 
-std::vector<StageSketches> with_threaded_attention(std::vector<StageSketches> stages,
-                                                   const language::Kernel& kernel,
-                                                   std::string_view arch) {
-  if (stages.empty()) return stages;
+std::vector<StageSketches> threaded_attention(const language::Kernel& kernel,
+                                              const StageGraph& graph, std::string_view arch,
+                                              const StageSpace& stages) {
   ThreadedWork work;
   try {
     work = tile::threaded_work(kernel, without_figures(arch));
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
-    return stages;
+    return stages();
   }
   const GpuMachine machine = gpu_machine(arch);
   const ir::GpuArch limits = ir::gpu_arch(without_figures(arch));
-  const StageId last = stages.back().stage;
+  const StageId output = graph.stage_of_id[work.output];
   std::vector<std::pair<double, Sketch>> sketches;
   for (const ThreadBlock& block : kBlocks) {
     const HeadParts parts = tile::parts_of(work, block, without_figures(arch));
-    const auto cycles = cycles_of(work, block, parts, machine, limits);
-    if (cycles) sketches.emplace_back(*cycles, threaded(last, block));
+    const auto cycles = attention_cycles(work, block, parts, machine, limits);
+    if (cycles) sketches.emplace_back(*cycles, threaded(output, block));
   }
-  sketches.emplace_back(cycles_stored(work, machine), stored(stages));
-  return {{last, cheapest_first(std::move(sketches))}};
+  if (sketches.empty()) return stages();
+  if (may_store_scores(work))
+    sketches.emplace_back(stored_attention_cycles(work, machine), stored(stages()));
+  return {{output, cheapest_first(std::move(sketches))}};
 }
 
 }  // namespace kiln::autoschedule

@@ -1,18 +1,22 @@
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
+#include "compiler/autoschedule/recognise/structure.h"
 #include "compiler/autoschedule/templates/sketch.h"
 #include "compiler/language/kernel.h"
 
 namespace kiln::autoschedule {
 
-/// The sketches of a kernel that is an attention: blocks of threads that store no score, and the
-/// stages one by one, as `stages` have them, the cheapest first. Those given where it is none that
-/// threads do.
-std::vector<StageSketches> with_threaded_attention(std::vector<StageSketches> stages,
-                                                   const language::Kernel& kernel,
-                                                   std::string_view arch);
+/// The stages of a kernel one by one.
+using StageSpace = std::function<std::vector<StageSketches>()>;
+
+/// The sketches of a kernel: of an attention blocks of threads that store no score, the cheapest
+/// first, and the stages one by one where they are an answer, too; of any other the stages.
+std::vector<StageSketches> threaded_attention(const language::Kernel& kernel,
+                                              const StageGraph& graph, std::string_view arch,
+                                              const StageSpace& stages);
 
 }  // namespace kiln::autoschedule
