@@ -209,7 +209,10 @@ bool Refuter::use_division(const Linear& sum, const Term& target, AtomId atom, P
   std::optional<Linear> at_most = add(*multiple, b);
   if (at_most) at_most = add(*at_most, operands.a, -1);
   if (at_most) at_most = add(*at_most, linear_constant(-1));
-  if (b.is_constant()) return use(at_least) || use(at_most);
+  if (b.is_constant()) {
+    const std::optional<Linear> rounded = rounded_end(atom, operands, target.coefficient > 0);
+    return (rounded && use(rounded)) || use(at_least) || use(at_most);
+  }
 
   // The facts speak of q*n: they fit when n is among the other factors, else the sum is lifted by
   // n.
@@ -226,6 +229,39 @@ bool Refuter::use_division(const Linear& sum, const Term& target, AtomId atom, P
   if (place.lifts >= kMaxLifts) return false;
   std::optional<Linear> lifted = multiplied(sum, divisor);
   return lifted && refute(std::move(*lifted), place.lifted());
+}
+
+/// With x*16 + y <= 143 known and y >= 0, x <= 8 and floordiv(x, 3) <= 2: adding 3*floordiv(x, 3)
+/// <= x to that in a sum of several quotients would round none of them. As a fact about the
+/// quotient alone, of which rounding says most.
+std::optional<Linear> Refuter::rounded_end(AtomId quotient, const Atoms::Operands& operands,
+                                           bool is_highest) {
+  const Linear& dividend = operands.a;
+  if (dividend.terms.empty()) return std::nullopt;
+  const Term& first = dividend.terms[0];
+  std::optional<int64_t> end;
+  for (size_t i = knowledge_.nonnegative().size(); i-- > 0;) {
+    const Linear& fact = knowledge_.nonnegative()[i];
+    const Term* match = fact.find(first.product);
+    if (match == nullptr || match->coefficient % first.coefficient != 0) continue;
+    // fact = rest - times * dividend
+    const int64_t times = -match->coefficient / first.coefficient;
+    if (times == 0 || (times > 0) != is_highest) continue;
+    const std::optional<Linear> rest = add(fact, dividend, times);
+    if (!rest || std::ranges::any_of(rest->terms, [&](const Term& term) {
+          return dividend.find(term.product) != nullptr;
+        }))
+      continue;
+    const int64_t most = knowledge_.range(*rest).high;
+    if (most == Range64::kNone) continue;
+    const int64_t own = floor_div(most, std::abs(times));
+    const int64_t rounded =
+        is_highest ? floor_div(own, operands.b.constant) : -floor_div(-own, operands.b.constant);
+    end = std::min(end.value_or(rounded), rounded);
+  }
+  if (!end) return std::nullopt;
+  const Linear value = linear_atom(quotient);
+  return is_highest ? add(linear_constant(*end), value, -1) : add(value, linear_constant(*end));
 }
 
 /// With x <= c*n - 1 known, floordiv(x, n) <= c - 1: closer than what cancelling alone finds.

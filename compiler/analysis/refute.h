@@ -36,6 +36,8 @@ class Refuter {
   bool use_facts(const Linear& sum, const Term& target, Place place);
   bool use_atom(const Linear& sum, const Term& target, AtomId atom, Place place);
   bool use_division(const Linear& sum, const Term& target, AtomId atom, Place place);
+  std::optional<Linear> rounded_end(AtomId quotient, const Atoms::Operands& operands,
+                                    bool is_highest);
   bool use_end_of_dividend(const Linear& sum, const Term& target, AtomId quotient,
                            const Atoms::Operands& operands, Place place);
   bool use_choice(const Linear& sum, const Term& target, AtomId atom, Place place);

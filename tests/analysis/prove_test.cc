@@ -40,6 +40,29 @@ TEST(CanProve, WhatRangesSay) {
   });
 }
 
+TEST(CanProve, WhatQuotientsRoundedSay) {
+  expect_rows({
+      {"i < 64; k < 64; if i < 49; if k < 36", "floordiv(i, 7) + floordiv(k, 12) < 9", true},
+      {"i < 64; k < 64; if i < 49; if k < 37", "floordiv(i, 7) + floordiv(k, 12) < 9", false},
+      {"if 5 <= a; if 8 <= m", "floordiv(a, 5) + floordiv(m, 4) >= 3", true},
+      {"if 4 <= a; if 8 <= m", "floordiv(a, 5) + floordiv(m, 4) >= 3", false},
+      {"o < 3; f < 4; z < 4; y < 8; x < 4; v < 8; "
+       "if f*16 + z*4 + floordiv(y*32 + x*8 + v, 64) < 49; "
+       "if o*64 + floormod(y*2 + floordiv(x*8 + v, 16), 4)*16 + floormod(x*8 + v, 16) < 144",
+       "floordiv(f*16 + z*4 + floordiv(y*32 + x*8 + v, 64), 7) + "
+       "floordiv(o*64 + floormod(y*2 + floordiv(x*8 + v, 16), 4)*16 + floormod(x*8 + v, 16), 48) < "
+       "9",
+       true},
+      {"o < 3; f < 4; z < 4; y < 8; x < 4; v < 8; "
+       "if o*64 + floormod(y*2 + floordiv(x*8 + v, 16), 4)*16 + floormod(x*8 + v, 16) < 144; "
+       "if f*16 + z*4 + floordiv(y*32 + x*8 + v, 64) < 49",
+       "floordiv(f*16 + z*4 + floordiv(y*32 + x*8 + v, 64), 7) + "
+       "floordiv(o*64 + floormod(y*2 + floordiv(x*8 + v, 16), 4)*16 + floormod(x*8 + v, 16), 48) < "
+       "9",
+       true},
+  });
+}
+
 TEST(CanProve, WhatTilesSay) {
   expect_rows({
       {"i < floordiv(n + 31, 32); j < 32", "i*32 + j < n", false},

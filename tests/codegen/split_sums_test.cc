@@ -4,6 +4,7 @@
 
 #include "compiler/ir/launch.h"
 #include "compiler/ir/print.h"
+#include "tests/support/cuda_text.h"
 #include "tests/support/fuzz_case.h"
 #include "tests/support/gpu_run.h"
 #include "tests/support/kernels.h"
@@ -181,6 +182,18 @@ TEST(SplitSumsFuzz, DrawnAtRandomAreRight) {
     EXPECT_EQ(gpu_difference(text, loops, drawn.sizes), "");
   }
   EXPECT_GE(divided * 8, end - first >= 20 ? end - first : 0);
+}
+
+/// A part of the sum is no multiple of the steps, and 49 places are none of the rows of a tile:
+/// each place and step says that what it reads is inside, and so does their sum.
+TEST(SplitSums, OfWindowsHaveMatrixInstructions) {
+  const language::TextKernel text = kernel_of(
+      "kernel k(X: float16[1, 9, 9, 64], F: float16[64, 3, 3, 64]) -> (Y: float32[1, 7, 7, 64]) {"
+      " Y[n, y, x, f] = sum[r < 3, s < 3, c < 64]("
+      "float32(X[n, y + r, x + s, c]) * float32(F[f, r, s, c])) }");
+  const std::string source = source_of(gpu_loops(text, {}, "sm_80"));
+  EXPECT_NE(source.find("kiln_multiply<"), std::string::npos) << source;
+  EXPECT_EQ(source.find("kiln_fire"), std::string::npos) << source;
 }
 
 }  // namespace
