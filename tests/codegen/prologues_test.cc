@@ -190,6 +190,35 @@ TEST(Prologues, ThatAreLongAreStoredBeforeProductsThatFetchThemOften) {
             "matrix instructions, 256 x 128 a block, R stored before");
 }
 
+/// Whether a product of float32 with this factor has such a choice.
+bool has_choice(std::string_view choice, std::string_view value, int rows, int steps, int columns,
+                std::string_view arch) {
+  const language::TextKernel kernel = kernel_of(fmt::format(
+      "kernel k(A: float32[{0}, {1}], B: float32[{1}, {2}]) -> (C: float32[{0}, {2}]) {{"
+      " R: float32[{0}, {1}] R[i, k] = {3}"
+      " C[i, j] = sum[k < {1}](R[i, k] * B[k, j]) }}",
+      rows, steps, columns, value));
+  const SketchSpace space(kernel.kernel, {}, {TargetKind::Cuda, std::string(arch)}, {});
+  return std::ranges::any_of(space.stages(), [&](const autoschedule::StageSketches& stage) {
+    return stage.sketches[0].name.find(choice) != std::string::npos;
+  });
+}
+
+/// Lanes that multiply compute the factor, too, which 48 and more blocks would do anew.
+TEST(Prologues, TakeLanesFromProducts) {
+  const std::string gelu = "A[i, k] * 0.5 * (1.0 + erf(A[i, k] * 0.70710678))";
+  EXPECT_TRUE(has_choice("R stored before", gelu, 512, 768, 3072, "sm_80"));
+  EXPECT_TRUE(has_choice("R stored before", gelu, 512, 3072, 768, "sm_80"));
+  EXPECT_TRUE(has_choice("R computed in it", "max(A[i, k], 0.0)", 512, 768, 3072, "sm_80"));
+}
+
+/// However often an element is read, it is loaded once, so that storing the factor takes two ways
+/// through memory.
+TEST(Prologues, LoadAnElementOnce) {
+  const std::string gelu = "A[i, k] * (0.5 + 0.5 * tanh(A[i, k] + A[i, k] * A[i, k] * A[i, k]))";
+  EXPECT_TRUE(has_choice("R stored before", gelu, 2048, 2048, 2048, "sm_89"));
+}
+
 /// Hardware copies the other factor meanwhile, into four memories that take turns.
 TEST(Prologues, WaitInRegistersAsTheyAreLoaded) {
   const language::TextKernel text = kernel_of(product_of_halves(4096, "A[i, k] * float16(2)"));

@@ -94,6 +94,32 @@ double thread_instructions(Operator op) {
   }
 }
 
+// FADD, FMUL and FFMA in the same code.
+double thread_multiply_adds(Operator op) {
+  constexpr double kFunction = 6;
+  switch (op) {
+    case Operator::Add:
+    case Operator::Sub:
+    case Operator::Mul:
+    case Operator::Fma: return 1;
+    case Operator::Div:
+    case Operator::Sqrt:
+    case Operator::Rsqrt: return 5;
+    case Operator::Tanh:
+    case Operator::Erf: return 9;
+    case Operator::Sigmoid: return 11;
+    case Operator::Sin:
+    case Operator::Cos:
+    case Operator::Tan: return 12;
+    case Operator::Log:
+    case Operator::Log2:
+    case Operator::Log10:
+    case Operator::Log1p: return 15;
+    case Operator::Pow: return 25;
+    default: return op >= Operator::Exp && op <= Operator::Hypot ? kFunction : 0;
+  }
+}
+
 bool divides_whole(Operator op) {
   return op == Operator::FloorDiv || op == Operator::FloorMod || op == Operator::TruncDiv ||
          op == Operator::TruncMod;

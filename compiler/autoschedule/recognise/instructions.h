@@ -22,6 +22,9 @@ bool divides_whole(language::Operator op);
 /// Of a thread of a GPU, for an operation on one element: of a function or a division about so
 /// many.
 double thread_instructions(language::Operator op);
+/// Of these, of floats, so many that its lanes for multiply-adds take: others have lanes of their
+/// own.
+double thread_multiply_adds(language::Operator op);
 
 /// Cycles for which operations keep a core busy: the ports of multiply-adds, and all vector ports;
 /// and how long one register of them takes, of which each waits for the one before.

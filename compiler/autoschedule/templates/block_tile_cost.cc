@@ -37,14 +37,18 @@ double cycles_of_step(const BlockProduct& product, const ThreadTile& tile,
     return work.bytes > 0 ? work.bytes : bytes;
   };
   // A side's elements of the step are shared by the threads of the block.
-  const double computed =
-      (rows * product.row_work.instructions + columns * product.column_work.instructions) /
-      kThreadsOfSide;
-  const double arithmetic = kWarps * 32 * rows * columns / static_cast<double>(machine.float_lanes);
+  const auto computed_of = [&](double FetchWork::*what) {
+    return (rows * (product.row_work.*what) + columns * (product.column_work.*what)) /
+           kThreadsOfSide;
+  };
+  const double computed = computed_of(&FetchWork::instructions);
+  const double arithmetic = kWarps * 32 *
+                            (rows * columns + computed_of(&FetchWork::multiply_adds)) /
+                            static_cast<double>(machine.float_lanes);
   const double issue =
       kWarps * (rows * columns + loads + computed + kLoopInstructions) / kSchedulers / kIssued;
-  // What each thread of a warp gets, though others get the same.
-  const double shared = kWarps * 32 * (rows + columns) * bytes / kSharedBytes;
+  // What each thread of a warp gets, though others get the same, and what the block stores.
+  const double shared = (kWarps * 32 + kThreadsOfSide) * (rows + columns) * bytes / kSharedBytes;
   const double fetched = kThreadsOfSide * (rows * fetched_bytes(product.row_work) +
                                            columns * fetched_bytes(product.column_work));
   return std::max({arithmetic, issue, shared, fetched / machine.l2_bytes});

@@ -12,8 +12,9 @@ constexpr int64_t kThreadsOfSide = 16;
 /// What a thread does for an element of a factor that it fetches, and where that is computed what
 /// for it is fetched.
 struct FetchWork {
-  double instructions = 0;  // beside loading and storing
-  double bytes = 0;         // loaded; 0: those of the factor
+  double instructions = 0;   // beside loading and storing
+  double multiply_adds = 0;  // of these
+  double bytes = 0;          // loaded; 0: those of the factor
 };
 
 /// A contraction in numbers; extents that are not known are 0.

@@ -275,7 +275,7 @@ BlockProduct product_of(const StageGraph& graph, const BlockTile& tile) {
     if (!tile.prologues.computes(read.stage)) return FetchWork{};
     const PrologueWork work = prologue_work(graph, read.stage);
     const auto lanes = static_cast<double>(most_lanes(graph, tile, read));
-    return FetchWork{work.instructions + work.other_loads / lanes, work.bytes};
+    return FetchWork{work.instructions + work.other_loads / lanes, work.multiply_adds, work.bytes};
   };
   BlockProduct product{.element_bytes = size_of(contraction.row_factor->type.element),
                        .row_work = work_of(*contraction.row_factor),

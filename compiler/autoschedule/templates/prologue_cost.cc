@@ -6,11 +6,12 @@
 #include "compiler/autoschedule/templates/prologue_cost.h"
 
 #include <algorithm>
-#include <utility>
+#include <vector>
 
 #include "compiler/autoschedule/recognise/chooser.h"
 #include "compiler/autoschedule/recognise/instructions.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
 
 namespace kiln::autoschedule {
@@ -33,6 +34,7 @@ class CountInstructions : public ir::Visitor {
   /// Floats of 8 and 16 bits are computed in float32, and rounded.
   void operation(language::Operator op, const ir::Type& type) {
     work.instructions += thread_instructions(op);
+    if (is_float(type.element)) work.multiply_adds += thread_multiply_adds(op);
     if (is_float(type.element) && size_of(type.element) < 4) work.instructions += 1;
   }
   void visit(const ir::Binary& binary) override {
@@ -48,18 +50,22 @@ class CountInstructions : public ir::Visitor {
     work.instructions += is_other ? kConversion : 1;
     Visitor::visit(cast);
   }
+  /// An element is loaded once, however often it is read.
   void visit(const ir::TensorRead& read) override {
+    const auto is_same = [&](const ir::Expr& other) { return ir::equal_trees(other, &read); };
+    if (std::ranges::any_of(loaded_, is_same)) return;
+    loaded_.emplace_back(&read);
     const bool is_whole =
         std::ranges::all_of(axes_, [&](AxisId axis) { return is_used_in(graph_, read, axis); });
     if (is_whole) work.bytes += static_cast<double>(size_of(read.type.element));
-    if (std::exchange(has_loaded_, true)) work.other_loads += 1;
+    if (loaded_.size() > 1) work.other_loads += 1;
     const bool is_narrow = is_float(read.type.element) && size_of(read.type.element) < 4;
     if (is_narrow) work.instructions += 1;
   }
 
   const StageGraph& graph_;
   const std::vector<AxisId>& axes_;
-  bool has_loaded_ = false;
+  std::vector<ir::Expr> loaded_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace kiln::autoschedule {
 /// one.
 struct PrologueWork {
   double instructions = 0;
+  double multiply_adds = 0;  // of these
   double other_loads = 0;  // of what else it is made of, which a vector of elements has one each of
   double bytes = 0;        // of what is another one for each element
 };
