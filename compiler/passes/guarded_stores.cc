@@ -13,6 +13,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
+#include "compiler/passes/lane_quotients.h"
 
 namespace kiln::passes {
 namespace {
@@ -57,15 +58,19 @@ std::optional<Bound> of_dimensions(Bound bound, const Store& store,
   return count_used(bound.start, loops) == 0 ? std::optional(bound) : std::nullopt;
 }
 
-/// The bound that a guard is for the element of a store; `loops` are those inside the allocation.
-std::optional<Bound> bound_of(const If& guard, const Store& store,
-                              std::span<const For* const> loops) {
-  const Binary* order = order_of(guard);
-  const bool is_bound =
-      order != nullptr && !reads_memory(guard.condition) && count_used(order->b, loops) == 0;
-  if (!is_bound) return std::nullopt;
-  const Bound whole{
-      .guard = &guard, .place = order->a, .limit = order->b, .start = order->a, .strides = {}};
+/// With neighbours that are stored at once out of quotients that are the same for all of them.
+Expr without_lanes(Expr place, std::span<const For* const> loops) {
+  for (const For* loop : loops) {
+    const int64_t lanes = as_const_int(loop->extent).value_or(0);
+    if (loop->loop_kind == LoopKind::Vectorized && lanes > 1)
+      place = out_of_quotients(place, loop->var, lanes);
+  }
+  return place;
+}
+
+/// With its strides, from a form of the place.
+std::optional<Bound> with_strides(const Bound& whole, const Store& store,
+                                  std::span<const For* const> loops) {
   Bound bound = whole;
   for (const Expr& index : store.indices) {
     bound.strides.push_back(0);
@@ -85,6 +90,21 @@ std::optional<Bound> bound_of(const If& guard, const Store& store,
     }
   }
   return std::nullopt;
+}
+
+/// The bound that a guard is for the element of a store; `loops` are those inside the allocation.
+std::optional<Bound> bound_of(const If& guard, const Store& store,
+                              std::span<const For* const> loops) {
+  const Binary* order = order_of(guard);
+  const bool is_bound =
+      order != nullptr && !reads_memory(guard.condition) && count_used(order->b, loops) == 0;
+  if (!is_bound) return std::nullopt;
+  Bound whole{
+      .guard = &guard, .place = order->a, .limit = order->b, .start = order->a, .strides = {}};
+  if (auto bound = with_strides(whole, store, loops)) return bound;
+  // What waits in registers has a dimension for its neighbours.
+  whole.start = without_lanes(order->a, loops);
+  return with_strides(whole, store, loops);
 }
 
 class FindStores : public Visitor {

@@ -57,6 +57,31 @@ TEST(FillTiles, AddsUpWhatNobodyNeedsAndKeepsTheGuardOfTheSum) {
                  kCuda);
 }
 
+/// What waits in registers of a thread, whose neighbours are in one row.
+TEST(FillTiles, FetchesRowsThroughRegisters) {
+  const auto text = [](std::string_view first, std::string_view second) {
+    return fmt::format(R"(fn f(A: float32[100, 32], C: float32[100]) {{
+                   for b in 0..2 bind(blockIdx.x) {{
+                     allocate s: float32[64, 32] scope(shared)
+                     for t in 0..32 bind(threadIdx.x) {{
+                       allocate next: float32[16, 4] scope(local)
+                       for o in 0..16 {{ for v in 0..4 vectorize {{ {} }} }}
+                       for p in 0..16 {{ for w in 0..4 vectorize {{ {} }} }}
+                       if likely(b*64 + t < 100) {{ C[b*64 + t] = s[t, 0] }} }} }} }})",
+                       first, second);
+  };
+  constexpr std::string_view kStored =
+      "s[p*4 + floordiv(t*4 + w, 32), floormod(t*4 + w, 32)] = next[p, w]";
+  expect_becomes(
+      fill_tiles,
+      text("if likely(b*64 + o*4 + floordiv(t*4 + v, 32) < 100) {"
+           " next[o, v] = A[b*64 + o*4 + floordiv(t*4 + v, 32), floormod(t*4 + v, 32)] }",
+           fmt::format("if likely(b*64 + p*4 + floordiv(t*4 + w, 32) < 100) {{ {} }}", kStored)),
+      text("next[o, v] = A[min(b*64 + o*4 + floordiv(t*4 + v, 32), 99), floormod(t*4 + v, 32)]",
+           kStored),
+      kCuda);
+}
+
 /// Two images of 7 x 7: 98 places.
 TEST(FillTiles, FetchesTheLastElementOfAPlaceOfSeveralAxes) {
   expect_becomes(fill_tiles,
