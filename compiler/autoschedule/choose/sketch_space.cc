@@ -12,9 +12,18 @@
 namespace kiln {
 namespace {
 
+/// Whether all stages may be one launch that no step describes.
+bool may_be_joined(const language::Schedule& given, const Target& target,
+                   const CompileOptions& options) {
+  return options.automatic && target.traits().has_threads && given.steps.empty() && !options.strict;
+}
+
 /// The schedule that sketches are added to.
 autoschedule::OpenSchedule start_of(const language::Kernel& kernel, const language::Schedule& given,
                                     const Target& target, const CompileOptions& options) {
+  if (may_be_joined(given, target, options) &&
+      autoschedule::is_unstored_attention(kernel, target.arch))
+    return {given, {}};
   if (options.automatic && target.traits().has_threads)
     return autoschedule::start_for_threads(kernel, given, target, options);
   if (options.automatic && target.traits().has_vectors)
@@ -58,8 +67,7 @@ SketchSpace::SketchSpace(const language::Kernel& kernel, const language::Schedul
     return has_threads ? autoschedule::thread_space(chooser, touched)
                        : autoschedule::core_space(chooser, touched);
   };
-  const bool may_be_joined = has_threads && given.steps.empty() && !options.strict;
-  stages_ = may_be_joined
+  stages_ = may_be_joined(given, target, options)
                 ? autoschedule::threaded_attention(kernel, *seen_, target.arch, one_by_one)
                 : one_by_one();
   if (stages_.empty()) return;

@@ -66,30 +66,50 @@ Sketch stored(std::vector<StageSketches> stages) {
       }};
 }
 
+/// The blocks that fit the architecture, with the cycles of each; none where a kernel is no
+/// attention that threads do.
+struct Blocks {
+  ThreadedWork work;
+  std::vector<std::pair<double, ThreadBlock>> that_fit;
+};
+Blocks blocks_of(const language::Kernel& kernel, std::string_view arch) {
+  Blocks blocks;
+  const std::string_view code = without_figures(arch);
+  try {
+    blocks.work = tile::threaded_work(kernel, code);
+  } catch (const Error& error) {
+    if (error.reason() != "TILE_FORM") throw;
+    return blocks;
+  }
+  const GpuMachine machine = gpu_machine(arch);
+  const ir::GpuArch limits = ir::gpu_arch(code);
+  for (const ThreadBlock& block : kBlocks) {
+    const HeadParts parts = tile::parts_of(blocks.work, block, code);
+    const auto cycles = attention_cycles(blocks.work, block, parts, machine, limits);
+    if (cycles) blocks.that_fit.emplace_back(*cycles, block);
+  }
+  return blocks;
+}
+
 }  // namespace
+
+bool is_unstored_attention(const language::Kernel& kernel, std::string_view arch) {
+  const Blocks blocks = blocks_of(kernel, arch);
+  return !blocks.that_fit.empty() && !may_store_scores(blocks.work);
+}
 
 std::vector<StageSketches> threaded_attention(const language::Kernel& kernel,
                                               const StageGraph& graph, std::string_view arch,
                                               const StageSpace& stages) {
-  ThreadedWork work;
-  try {
-    work = tile::threaded_work(kernel, without_figures(arch));
-  } catch (const Error& error) {
-    if (error.reason() != "TILE_FORM") throw;
-    return stages();
-  }
-  const GpuMachine machine = gpu_machine(arch);
-  const ir::GpuArch limits = ir::gpu_arch(without_figures(arch));
-  const StageId output = graph.stage_of_id[work.output];
+  const Blocks blocks = blocks_of(kernel, arch);
+  if (blocks.that_fit.empty()) return stages();
+  const StageId output = graph.stage_of_id[blocks.work.output];
   std::vector<std::pair<double, Sketch>> sketches;
-  for (const ThreadBlock& block : kBlocks) {
-    const HeadParts parts = tile::parts_of(work, block, without_figures(arch));
-    const auto cycles = attention_cycles(work, block, parts, machine, limits);
-    if (cycles) sketches.emplace_back(*cycles, threaded(output, block));
-  }
-  if (sketches.empty()) return stages();
-  if (may_store_scores(work))
-    sketches.emplace_back(stored_attention_cycles(work, machine), stored(stages()));
+  for (const auto& [cycles, block] : blocks.that_fit)
+    sketches.emplace_back(cycles, threaded(output, block));
+  if (may_store_scores(blocks.work))
+    sketches.emplace_back(stored_attention_cycles(blocks.work, gpu_machine(arch)),
+                          stored(stages()));
   return {{output, cheapest_first(std::move(sketches))}};
 }
 
