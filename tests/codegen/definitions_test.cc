@@ -26,17 +26,14 @@ bool has_nvrtc() {
   }
 }
 
-bool is_long() { return std::getenv("KILN_LONG") != nullptr; }
-
 /// The oldest, one between, and the newest.
 std::vector<std::string> architectures() {
-  if (!is_long()) return {"sm_75", "sm_90", "sm_120"};
+  if (std::getenv("KILN_LONG") == nullptr) return {"sm_75", "sm_90", "sm_120"};
   return {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
 }
 
-/// The reason why a definition is refused; empty where it has loops, and where `is_compiled` code,
-/// for both layouts.
-std::string refusal(const language::Kernel& kernel, const std::string& arch, bool is_compiled,
+/// The reason why a definition is refused; empty where it is compiled, for both layouts.
+std::string refusal(const language::Kernel& kernel, const std::string& arch,
                     const language::Schedule& steps = {}) {
   const Target target{TargetKind::Cuda, arch};
   const CompileOptions options;
@@ -48,7 +45,7 @@ std::string refusal(const language::Kernel& kernel, const std::string& arch, boo
     };
     const ir::Kernel compact = lowered(Layout::Compact);
     const ir::Kernel strided = lowered(Layout::Strided);
-    if (is_compiled && has_nvrtc()) codegen::make_cuda_artifact(compact, &strided, {target.arch});
+    if (has_nvrtc()) codegen::make_cuda_artifact(compact, &strided, {target.arch});
     return "";
   } catch (const Error& error) {
     return error.reason() + ": " + error.message();
@@ -57,23 +54,17 @@ std::string refusal(const language::Kernel& kernel, const std::string& arch, boo
 
 class DefinitionFile : public ::testing::TestWithParam<fs::path> {};
 
-/// NVRTC compiles each kernel for one of the architectures, which take turns.
 TEST_P(DefinitionFile, IsCompiledForCuda) {
   std::ifstream stream(GetParam());
   std::ostringstream text;
   text << stream.rdbuf();
-  const std::vector<std::string> all = architectures();
-  size_t turn = 0;
   for (const language::TextKernel& kernel : language::parse_text(text.str(), "test.kiln")) {
     const std::string& name = kernel.kernel.names.kernel;
-    ++turn;
-    for (size_t i = 0; i < all.size(); ++i) {
-      const bool is_compiled = is_long() || turn % all.size() == i;
-      EXPECT_EQ(refusal(kernel.kernel, all[i], is_compiled), "") << name << ", " << all[i];
+    for (const std::string& arch : architectures()) {
+      EXPECT_EQ(refusal(kernel.kernel, arch), "") << name << ", " << arch;
       for (const auto& [target, steps] : kernel.schedules) {
         if (target != "cuda") continue;
-        EXPECT_EQ(refusal(kernel.kernel, all[i], is_compiled, steps), "")
-            << name << " as scheduled, " << all[i];
+        EXPECT_EQ(refusal(kernel.kernel, arch, steps), "") << name << " as scheduled, " << arch;
       }
     }
   }
@@ -109,7 +100,7 @@ constexpr const char* kMapped[] = {
 TEST(Definitions, WithLeadingDimensionsAreCompiledForCuda) {
   for (const char* text : kMapped) {
     const language::TextKernel kernel = testing::kernel_of(text);
-    EXPECT_EQ(refusal(kernel.kernel, "sm_90", true), "") << kernel.kernel.names.kernel;
+    EXPECT_EQ(refusal(kernel.kernel, "sm_90"), "") << kernel.kernel.names.kernel;
   }
 }
 
