@@ -44,10 +44,10 @@ bool are_all_in_unrolled(const std::vector<const BufferUse*>& uses, size_t depth
   });
 }
 
-/// Each element between the first and the last of an iteration, and few of them.
+/// Each element between the first and the last of an iteration, whose steps the loops are, and few
+/// of them.
 bool stores_all(const IterationSteps& steps, const BufferUse& store,
                 const std::vector<const For*>& loops) {
-  if (!std::ranges::all_of(loops, [](const For* loop) { return is_step(*loop); })) return false;
   int64_t iterations = 1;
   for (const For* loop : loops)
     iterations *= *as_const_int(loop->extent);

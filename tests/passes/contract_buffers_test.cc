@@ -70,6 +70,23 @@ TEST(ContractBuffers, OfEachLoopAndOfWhatIsLeftBehindIt) {
     } })");
 }
 
+TEST(ContractBuffers, ToEachIterationOfAnUnrolledLoopAroundAllOfIt) {
+  expect_becomes(contract_buffers, R"(fn f(X: float32[64], W: float32[64] output) {
+    allocate Z: float32[64] {
+      for u in 0..2 unroll {
+        for v in 0..32 vectorize { Z[u*32 + v] = X[u*32 + v]*2.0 }
+        for w in 0..32 vectorize { W[u*32 + w] = Z[u*32 + w]*Z[u*32 + w] }
+      }
+    } })",
+                 R"(fn f(X: float32[64], W: float32[64] output) {
+    for u in 0..2 unroll {
+      allocate Z: float32[32] {
+        for v in 0..32 vectorize { Z[v] = X[u*32 + v]*2.0 }
+        for w in 0..32 vectorize { W[u*32 + w] = Z[w]*Z[w] }
+      }
+    } })");
+}
+
 TEST(ContractBuffers, LeavesWhatOtherIterationsRead) {
   const auto expect_left = [](std::string_view body) {
     SCOPED_TRACE(body);
@@ -90,6 +107,11 @@ TEST(ContractBuffers, LeavesWhatOtherIterationsRead) {
       "for i in 0..20 { for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v] }"
       " for w in 0..32 vectorize { W[i*32 + w] = Z[i*32 + w] } }"
       " for v in 0..32 vectorize { W[v] = W[v] + Z[v] }");
+  // One of its own, which stores nothing.
+  expect_left(
+      "for i in 0..20 { for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v] }"
+      " for w in 0..32 vectorize { W[i*32 + w] = Z[i*32 + w] } }"
+      " for j in 0..20 { for v in 0..32 vectorize { W[j*32 + v] = Z[j*32 + v]*2.0 } }");
   // Before it is stored.
   expect_left(
       "for v in 0..32 vectorize { Z[v] = 0.0 }"
@@ -106,6 +128,26 @@ TEST(ContractBuffers, LeavesPlacesThatDataSays) {
         for w in 0..8 vectorize { W[i*8 + w] = Z[I[0] + w] }
       }
     } })");
+  expect_unchanged(contract_buffers, R"(fn f(I: int64[1] output, W: int64[20] output) {
+    allocate Z: int64[64] {
+      for i in 0..20 { Z[I[0]] = i  I[0] = I[0] + 1  W[i] = Z[I[0]] }
+    } })");
+}
+
+TEST(ContractBuffers, LeavesMuchAndWhatIsNoMemoryOfItsOwn) {
+  const auto expect_left = [](std::string_view kind, int count) {
+    SCOPED_TRACE(kind);
+    expect_unchanged(contract_buffers,
+                     fmt::format("fn f(X: float32[20480], W: float32[20480] output) {{"
+                                 " allocate Z: float32[20480]{0} {{ for i in 0..10 {{"
+                                 " for v in 0..{1} vectorize {{ Z[i*{1} + v] = X[i*{1} + v] }}"
+                                 " for w in 0..{1} vectorize {{ W[i*{1} + w] = Z[i*{1} + w] }} }}"
+                                 " }} }}",
+                                 kind, count));
+  };
+  expect_left("", 2048);  // 8 KiB
+  expect_left(" scope(shared)", 32);
+  expect_left(" strides[1]", 32);
 }
 
 /// What a loop stores between the store and a load, as a scatter does, may be what is loaded.
@@ -153,6 +195,8 @@ TEST(ContractBuffers, LeavesWhatIsNotAllStored) {
       "for v in 0..32 vectorize { Z[i*32 + v] = 0.0 }"
       " for v in 0..32 vectorize { Z[i*32 + v] = Z[i*32 + v] + X[i*32 + v] }");
   expect_left("for v in 0..32 vectorize { Z[v] = X[i*32 + v] }");
+  expect_left("for v in 0..32 vectorize { Z[i*32 + 31 - v] = X[i*32 + v] }");
+  expect_left("for u in 0..2 unroll { for v in 0..16 unroll { Z[i*32 + u*31] = X[i*32 + v] } }");
   expect_left("for v in 0..32 vectorize { Z[i*32 + v where v < 5] = X[i*32 + v] }");
   // Loops of its own, which may be long.
   expect_left("for v in 0..32 { Z[i*32 + v] = X[i*32 + v] }");
