@@ -91,6 +91,17 @@ TEST(ChooseJoined, WhatIsWrittenOutHasToGoOn) {
   EXPECT_EQ(joined(through("exp(X[n, c, h, w])")), "h, w");
   EXPECT_EQ(joined(through("X[n, c, h, w] + Z[w]")), "");
   EXPECT_EQ(joined(through("select(h > 0, X[n, c, h, w], 0)")), "");
+  // What that is computed of, too.
+  const auto through_two = [](std::string_view value) {
+    return fmt::format(
+        "kernel k(X: float32[8, 64, 14, 14], Z: float32[14]) -> (Y: float32[8, 64]) {{\n"
+        "  D: float32[8, 64, 14, 14]\n  D[n, c, h, w] = {}\n"
+        "  E: float32[8, 64, 14, 14]\n  E[n, c, h, w] = exp(D[n, c, h, w])\n"
+        "  Y[n, c] = sum[h < 14, w < 14](E[n, c, h, w]) }}\n",
+        value);
+  };
+  EXPECT_EQ(joined(through_two("exp(X[n, c, h, w])")), "h, w");
+  EXPECT_EQ(joined(through_two("exp(X[n, c, h, w] + Z[w])")), "");
 }
 
 std::string elements_of(std::string_view value, int width = 14) {

@@ -266,17 +266,21 @@ TEST(ChooseSums, RowsWhoseOrderStaysAreSideBySide) {
             "  unroll(X.local.i.inner.inner)\n"
             "  vectorize(X.local.k.inner.inner)\n"
             "}\n");
-  const auto is_turned = [](std::string_view shape, std::string_view sum, bool strict = true) {
+  const auto is_turned = [](std::string_view shape, std::string_view sum, bool strict = true,
+                            int rows = 100) {
     const std::string steps =
-        steps_of(fmt::format("kernel k(X: float32[{}], I: int64[1000]) -> (S: float32[100]) {{"
+        steps_of(fmt::format("kernel k(X: float32[{}], I: int64[1000]) -> (S: float32[{}]) {{"
                              " S[i] = {} }}",
-                             shape, sum),
+                             shape, rows, sum),
                  {.strict = strict});
     return steps.find("cache_read(X") != std::string::npos;
   };
   EXPECT_TRUE(is_turned("100, 1000", "prod[k < 1000](X[i, k])"));
   EXPECT_FALSE(is_turned("100, 1000", "sum[k < 1000](X[i, k])", false));
   EXPECT_FALSE(is_turned("100, 8", "sum[k < 8](X[i, k])"));
+  // Half of the lanes at least.
+  EXPECT_TRUE(is_turned("8, 1000", "sum[k < 1000](X[i, k])", true, 8));
+  EXPECT_FALSE(is_turned("7, 1000", "sum[k < 1000](X[i, k])", true, 7));
   EXPECT_FALSE(is_turned("1000, 100", "sum[k < 1000](X[k, i])"));
   EXPECT_FALSE(is_turned("100, 1000", "sum[k < 1000](X[i, I[k]])"));
   EXPECT_FALSE(is_turned("100, 2000", "sum[k < 1000](X[i, k * 2])"));
