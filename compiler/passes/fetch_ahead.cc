@@ -156,7 +156,7 @@ class FetchAhead : public Mutator {
       fetchers_[buffer] = choose_fetcher(all);
   }
 
-  /// Null: another loop fetches it.
+  /// Nothing where another loop fetches it.
   std::optional<Fetcher> fetcher_of(const BufferRef& buffer) const {
     const auto chosen = fetchers_.find(buffer);
     if (chosen == fetchers_.end()) return Fetcher{.loop = loops_.back()};
