@@ -5,6 +5,7 @@
 #include "compiler/passes/read_streams.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/ir/build.h"
 

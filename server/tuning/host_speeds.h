@@ -32,7 +32,7 @@ class HostSpeeds {
   std::optional<internal::HostSpeed> known_;
 };
 
-/// "3.71 GHz; bytes a cycle: L2 60, ..": for people.
+/// "measured on this host: 3.71 GHz, bytes a cycle: L2 60, ..": for people.
 std::string text_of(const internal::HostSpeed& speed);
 
 }  // namespace kiln::server
