@@ -83,6 +83,8 @@ struct Machine {
   double held_cycles = 0.6;
   // Of what comes from behind L2 and does not follow what came before.
   double piece_cycles = 40;
+  // The same of columns that come from memory; 0: as others of what comes from there.
+  double far_piece_cycles = 0;
   // Pages that the first TLB holds, and what it takes to find another one.
   int64_t tlb_pages = 64;
   double page_cycles = 2;

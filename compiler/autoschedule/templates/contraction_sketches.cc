@@ -12,6 +12,7 @@
 #include "compiler/autoschedule/templates/dot_products.h"
 #include "compiler/autoschedule/templates/product_cost.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
+#include "compiler/autoschedule/templates/streamed_columns.h"
 #include "compiler/autoschedule/templates/unit_tiles.h"
 
 namespace kiln::autoschedule {
@@ -65,10 +66,12 @@ class Sketches {
     std::vector<std::pair<double, Sketch>> sketches;
     const auto add = [&](Panels panels, bool may_copy_rows) {
       const CheapestPlan cheapest = plan_for(panels, may_copy_rows);
+      if (cheapest.plan.tile.rows == 0) return;
       const double first = has_windows && panels == Panels::InPlace ? 0 : cheapest.cycles;
       sketches.emplace_back(first, sketch_of(cheapest, may_copy_rows));
     };
     if (tiling_.group.products == 1) add(Panels::InPlace, rows_in_order);
+    if (may_copy && may_stream()) add(Panels::Streamed, rows_lie_along_sum());
     if (in_order) add(Panels::AllInAdvance, may_copy_rows());
     // Where neighbours are of other products, a line has elements for all of these.
     const bool is_for_all =
@@ -169,6 +172,20 @@ class Sketches {
     return cheapest_plan(product_, panels, limits, machine_);
   }
 
+  /// Columns that lie together, of one sum, which are far, and not so many rows that these matter
+  /// more.
+  bool may_stream() const {
+    if (!is_known() || tiling_.group.products > 1 || tiling_.reduce.size() > 1 ||
+        product_.are_columns_apart)
+      return false;
+    const double columns = static_cast<double>(numbers_.panels) * product_.column_bytes;
+    // Tiles of many registers read four lines of a step, which is as good from L3.
+    return numbers_.size.registers >= kManyRegisters
+               ? numbers_.size.rows <= kMostRows && columns > static_cast<double>(machine_.l3_bytes)
+               : numbers_.size.rows <= kMostStreamedRows &&
+                     columns > static_cast<double>(machine_.l2_bytes);
+  }
+
   bool may_copy_rows() const {
     return tiling_.group.products == 1 && (!rows_lie_along_sum() || tiling_.widens_rows);
   }
@@ -189,6 +206,12 @@ class Sketches {
             tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0));
         add("columns first", {0, 1}, plan.columns_first ? 1 : 0);
         add("rows of a panel", {0, 4, 8}, row_tiles);
+        break;
+      case Panels::Streamed:
+        name = "outer products of columns read once";
+        write = &write_streamed_columns;
+        add("steps at once", {4, 8, 16}, plan.depth);
+        add("columns of a block", {256, 512, 1024, 2048, 4096}, plan.at_once * plan.tile.lanes);
         break;
       case Panels::AllInAdvance:
         name = "outer products of panels in order";

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/autoschedule/templates/streamed_columns.h"
 #include "compiler/autoschedule/templates/tiled_product.h"
 #include "runtime/core/cpu_name.h"
 
@@ -35,26 +36,6 @@ constexpr double kConflict = 0.5;
 constexpr double kLoads = 0.05;
 // Sums that are loaded and stored again, for a vector.
 constexpr double kSumsAgain = 2;
-
-/// How much longer cores take for parts of so many elements than for even ones. One core does not
-/// mind, and of two the one that works on is faster while the other waits.
-double share_of(double extent, double part, double products, int64_t cores) {
-  const double parts = ceil_div(extent, part);
-  const auto tasks = static_cast<int64_t>(products * parts);
-  if (tasks >= kManyTasks * cores) return 1;
-  if (cores > 2) return imbalance(tasks, cores);
-  // All but the last of a product are whole.
-  double sooner = 0;
-  double later = 0;
-  for (int64_t i = 0; i < tasks; ++i) {
-    const double done = static_cast<double>(i % static_cast<int64_t>(parts)) * part;
-    sooner += std::min(part, extent - done);
-    if (sooner > later) std::swap(sooner, later);
-  }
-  const double longer = (later - sooner) / (sooner + later);
-  // Squared: a difference of a tenth costs 2 %, of a half it costs 50 %.
-  return 1 + 2 * longer * longer;
-}
 
 /// Rows of a tile, in place and along the sum, for whose lines L1 has no room since they share its
 /// sets. Of 1024 floats a row 8 are in the ways of a Zen 4: 12, 13 and 14 take 2, 5 and 8 cycles a
@@ -172,27 +153,52 @@ double share_of(const TiledProduct& tiled) {
   const ProductPlan& plan = tiled.plan;
   const int64_t cores = product.size.cores;
   const double columns = static_cast<double>(plan.at_once) * tiled.tile_columns;
-  if (plan.panels == Panels::Packed) return share_of(tiled.columns, columns, tiled.batch, cores);
+  if (plan.panels == Panels::Packed) return core_share(tiled.columns, columns, tiled.batch, cores);
   if (!product.shares_rows) return 1;
-  if (plan.columns_first) return share_of(tiled.columns, tiled.tile_columns, 1, cores);
+  if (plan.columns_first) return core_share(tiled.columns, tiled.tile_columns, 1, cores);
   // Many cores share the tiles of columns of each block of rows, too.
   const bool shares_columns = plan.panels == Panels::AllInAdvance && cores > kFewCores;
-  return share_of(tiled.rows, static_cast<double>(plan.row_tiles) * tiled.tile_rows,
-                  shares_columns ? tiled.column_tiles.count : 1, cores);
+  return core_share(tiled.rows, static_cast<double>(plan.row_tiles) * tiled.tile_rows,
+                    shares_columns ? tiled.column_tiles.count : 1, cores);
+}
+
+ProductCycles cycles_in_tiles(const Product& product, const ProductPlan& plan,
+                              const Machine& machine) {
+  const TiledProduct tiled(product, plan);
+  const Transfers fetches = fetches_of(tiled, machine);
+  return {.core = core_of(tiled, machine) + fetches.waits(),
+          .l2 = fetches.l2(),
+          .l3 = fetches.l3(),
+          .memory = fetches.memory(),
+          .copies = copies_of(tiled, machine),
+          .share = share_of(tiled)};
 }
 
 }  // namespace
 
+// One core does not mind, and of two the one that works on is faster while the other waits.
+double core_share(double extent, double part, double products, int64_t cores) {
+  const double parts = ceil_div(extent, part);
+  const auto tasks = static_cast<int64_t>(products * parts);
+  if (tasks >= kManyTasks * cores) return 1;
+  if (cores > 2) return imbalance(tasks, cores);
+  // All but the last of a product are whole.
+  double sooner = 0;
+  double later = 0;
+  for (int64_t i = 0; i < tasks; ++i) {
+    const double done = static_cast<double>(i % static_cast<int64_t>(parts)) * part;
+    sooner += std::min(part, extent - done);
+    if (sooner > later) std::swap(sooner, later);
+  }
+  const double longer = (later - sooner) / (sooner + later);
+  // Squared: a difference of a tenth costs 2 %, of a half it costs 50 %.
+  return 1 + 2 * longer * longer;
+}
+
 ProductCycles product_cycles(const Product& product, const ProductPlan& plan,
                              const Machine& machine) {
-  const TiledProduct tiled(product, plan);
-  const Transfers fetches = fetches_of(tiled, machine);
-  ProductCycles cycles{.core = core_of(tiled, machine) + fetches.waits(),
-                       .l2 = fetches.l2(),
-                       .l3 = fetches.l3(),
-                       .memory = fetches.memory(),
-                       .copies = copies_of(tiled, machine),
-                       .share = share_of(tiled)};
+  ProductCycles cycles = plan.panels == Panels::Streamed ? streamed_cycles(product, plan, machine)
+                                                         : cycles_in_tiles(product, plan, machine);
   double powers = 0;
   for (const double part : {cycles.core, cycles.l2, cycles.l3, cycles.memory})
     powers += part * part * part * part;

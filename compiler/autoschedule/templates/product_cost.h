@@ -12,6 +12,7 @@ namespace kiln::autoschedule {
 /// Where the tiles of a product find the column factor.
 enum class Panels {
   InPlace,       // where it is
+  Streamed,      // the same, but read once, in the order in which it lies: streamed_columns.h
   Packed,        // a core copies the panels of its own columns, for all rows
   AllInAdvance,  // all panels are copied, in the order in which tiles read them
 };
@@ -52,9 +53,9 @@ struct Product {
 struct ProductPlan {
   Panels panels = Panels::InPlace;
   TileShape tile;
-  int64_t at_once = 1;    // panels of columns that are copied together
+  int64_t at_once = 1;    // tiles of columns that are copied together, or are a block
   int64_t row_tiles = 1;  // that pass by a panel before the next one
-  int64_t depth = 0;      // steps that are copied at once; 0: all
+  int64_t depth = 0;      // steps that are copied at once, or are written out; 0: all
   bool columns_first = false;
   bool copies_rows = false;
 };
@@ -72,6 +73,9 @@ struct ProductCycles {
 
 ProductCycles product_cycles(const Product& product, const ProductPlan& plan,
                              const Machine& machine);
+
+/// How much longer cores take for parts of so many elements than for even ones.
+double core_share(double extent, double part, double products, int64_t cores);
 
 /// What a plan may do.
 struct PlanLimits {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/autoschedule/templates/product_cost.h"
+#include "compiler/autoschedule/templates/streamed_columns.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -68,6 +69,7 @@ std::vector<ProductPlan> plans_with(const Product& product, Panels panels, const
   };
   const int64_t row_tiles = ceil_div(product.size.rows, tile.rows);
   switch (panels) {
+    case Panels::Streamed: break;  // streamed_plans
     case Panels::Packed:
       for (const int64_t at_once : product.unit ? std::span<const int64_t>(kUnitTilesAtOnce)
                                                 : std::span<const int64_t>(kAtOnce)) {
@@ -130,12 +132,18 @@ std::vector<ProductPlan> plans_with(const Product& product, Panels panels, const
 CheapestPlan cheapest_plan(const Product& product, Panels panels, const PlanLimits& limits,
                            const Machine& machine) {
   CheapestPlan cheapest{.cycles = std::numeric_limits<double>::infinity()};
-  for (const TileShape& tile : shapes_of(product, panels, limits)) {
-    for (const ProductPlan& plan : plans_with(product, panels, tile, limits)) {
+  const auto consider = [&](const std::vector<ProductPlan>& plans) {
+    for (const ProductPlan& plan : plans) {
       const double cycles = product_cycles(product, plan, machine).all;
       if (cycles < cheapest.cycles) cheapest = {plan, cycles};
     }
+  };
+  if (panels == Panels::Streamed) {
+    consider(streamed_plans(product, limits, machine));
+    return cheapest;
   }
+  for (const TileShape& tile : shapes_of(product, panels, limits))
+    consider(plans_with(product, panels, tile, limits));
   return cheapest;
 }
 

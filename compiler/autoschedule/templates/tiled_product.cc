@@ -174,7 +174,7 @@ class Fetches {
     if (tiled_.is_in_place()) {
       transfers_.first(factors * columns_.all());
       transfers_.pages(factors * columns_.count, tiled_.steps, columns_.distance);
-      return transfers_.pieces_again(pieces, tiled_.touched, columns_.distance, columns_.piece);
+      return transfers_.pieces_in_turn(pieces, columns_.distance, columns_.piece);
     }
     transfers_.first(factors * tiled_.steps * tiled_.columns * product_.column_bytes);
     // A copy waits for what it copies as its reader would: those that are read once, and those in
@@ -185,8 +185,8 @@ class Fetches {
       const double together =
           is_group && plan_.panels == Panels::Packed ? static_cast<double>(plan_.at_once) : 1;
       const double blocks = factors * ceil_div(columns_.count, together);
-      transfers_.pieces_again(
-          blocks * tiled_.steps * product_.group_products, tiled_.touched,
+      transfers_.pieces_in_turn(
+          blocks * tiled_.steps * product_.group_products,
           product_.column_distance / product_.group_products,
           together * tiled_.tile_columns * product_.column_bytes / product_.group_products);
     }

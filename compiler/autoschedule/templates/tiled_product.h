@@ -19,7 +19,9 @@ struct FactorTiles {
 struct TiledProduct {
   TiledProduct(const Product& product, const ProductPlan& plan);
 
-  bool is_in_place() const { return plan.panels == Panels::InPlace; }
+  bool is_in_place() const {
+    return plan.panels == Panels::InPlace || plan.panels == Panels::Streamed;
+  }
   /// Part of all steps that a tile takes at once.
   double depth() const;
 

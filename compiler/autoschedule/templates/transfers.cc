@@ -50,6 +50,14 @@ void Transfers::pieces_from_memory(double count, double distance, double piece) 
   if (is_beyond_l3(touched_)) pieces_again(count, touched_, distance, piece);
 }
 
+void Transfers::pieces_in_turn(double count, double distance, double piece) {
+  if (is_beyond_l3(touched_) && distance - piece > 2 * kLineBytes) {
+    waits_ += count * std::max(machine_.far_piece_cycles, machine_.piece_cycles * kPieceFromMemory);
+  } else {
+    pieces_again(count, touched_, distance, piece);
+  }
+}
+
 void Transfers::pages(double count, double steps, double distance) {
   const double pages = steps * distance / kPageBytes;
   if (pages <= static_cast<double>(machine_.tlb_pages)) return;

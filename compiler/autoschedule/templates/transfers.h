@@ -34,6 +34,9 @@ class Transfers {
   /// many are under way at once.
   void pieces_from_memory(double count, double distance, double piece);
 
+  /// Pieces of columns that a product reads once, one after the other.
+  void pieces_in_turn(double count, double distance, double piece);
+
   /// Steps so far apart, of which each needs the address of its page where these are more than the
   /// first TLB holds.
   void pages(double count, double steps, double distance);
