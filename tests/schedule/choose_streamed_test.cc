@@ -90,5 +90,12 @@ TEST(ChooseStreamed, IsNotForProductsThatHaveTheSameColumns) {
   EXPECT_FALSE(is_streamed(batch("0")));
 }
 
+/// Tiles of columns, where one tile has all rows.
+TEST(ChooseStreamed, CoresShareColumnsInPlaceOfFewRows) {
+  const std::string steps = product(2, 1024, 4096, "znver4");
+  EXPECT_FALSE(is_streamed(steps));
+  EXPECT_TRUE(has(steps, "parallel(C.j.outer)")) << steps;
+}
+
 }  // namespace
 }  // namespace kiln::testing

@@ -413,7 +413,9 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) {
     std::vector<AxisId> outer = tiling.batch;
-    if (depth.empty()) outer.push_back(tiles[0]);
+    const int64_t extent = constant_extent(graph, tiling.contraction.row).value_or(kAnyExtent);
+    const bool is_one_tile = tiles[0] == rows && extent <= values.get("rows", 1);
+    if (depth.empty()) outer.push_back(is_one_tile ? columns : tiles[0]);
     parallel_outer(graph, steps, id, outer);
   }
 }
