@@ -184,12 +184,29 @@ TEST(ChooseSums, DownColumnsFitTheRegisters) {
     EXPECT_NE(loops.find(fmt::format("i.inner in 0..{} unroll", rows)), std::string::npos) << loops;
     EXPECT_NE(loops.find(fmt::format("in 0..{} vectorize", lanes)), std::string::npos) << loops;
   };
-  expect(down("max", 4096, 4096, "znver3"), 4, 32);
-  expect(down("sum", 4096, 4096, "znver3"), 4, 32);
+  expect(down("max", 4096, 4096, "znver3"), 8, 32);
+  expect(down("sum", 4096, 4096, "znver3"), 8, 32);
   expect(down("max", 512, 2048, "znver3"), 4, 32);
   expect(down("sum", 512, 2048, "znver3"), 16, 64);
   expect(down("max", 4096, 4096, "sapphirerapids"), 4, 64);
   expect(down("max", 4096, 4096, "znver4"), 16, 16);
+}
+
+/// Of rows side by side, which come from memory: what compares has two registers each, and so has
+/// no place for more than two vectors of four rows.
+TEST(ChooseSums, AlongRowsOfMemoryExtremesFitTheRegisters) {
+  const auto lanes = [](std::string_view how, int rows, const std::string& arch, int expected) {
+    const std::string loops =
+        automatic(fmt::format("kernel k(X: float32[{0}, 4096]) -> (Y: float32[{0}]) {{ Y[i] = "
+                              "{1}[j < 4096](X[i, j]) }}",
+                              rows, how),
+                  {}, arch);
+    EXPECT_NE(loops.find(fmt::format("in 0..{} vectorize", expected)), std::string::npos) << loops;
+  };
+  lanes("max", 4096, "znver3", 16);
+  lanes("sum", 4096, "znver3", 64);
+  lanes("max", 256, "znver3", 64);
+  lanes("max", 4096, "sapphirerapids", 64);
 }
 
 /// Short rows from memory are added up one after the other, as they come, and cores share them;
