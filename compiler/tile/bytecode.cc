@@ -4,6 +4,7 @@
 // its first ones.
 #include "compiler/tile/bytecode.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <numeric>
@@ -299,8 +300,15 @@ class EntryWriter : CodeWriter {
   }
   static uint8_t sign_of(DType type) { return is_unsigned_int(type) ? kUnsigned : kSigned; }
 
-  void write_one(const Mma&, const Instruction& each) {
-    if (is_float(result_type(each).element)) return write_plain(kMmaF, each);
+  void write_one(const Mma& mma, const Instruction& each) {
+    if (is_float(result_type(each).element)) {
+      constexpr uint64_t kIsFast = 1;
+      begin(kMmaF);
+      out().number(type_of(each.results[0]));
+      added(mma.is_fast ? kIsFast : 0);
+      write_operands(each);
+      return set_result(each);
+    }
     write_with(kMmaI, {sign_of(operand_type(each, 0)), sign_of(operand_type(each, 1))}, each);
   }
   void write_one(const Reshape&, const Instruction& each) { write_plain(kReshape, each); }
@@ -364,10 +372,12 @@ class EntryWriter : CodeWriter {
     if (loop.until)
       end = arithmetic(kMinI, DType::Int32, {kSigned}, part_at(*loop.until, loop), end);
     const Value step = integer(DType::Int32, 1);
+    constexpr uint64_t kSignedBounds = 0;
     begin(kFor);
     out().number(each.results.size());
     for (const ValueId result : each.results)
       out().number(type_of(result));
+    added(kSignedBounds);
     out().number(3 + each.operands.size());
     for (const Value bound : {first, end, step})
       out().number(bound);
@@ -415,6 +425,14 @@ class EntryWriter : CodeWriter {
   std::vector<Value> places_;                  // by AxisId
 };
 
+bool has_fast_sums(const std::vector<Instruction>& body) {
+  return std::ranges::any_of(body, [](const Instruction& each) {
+    if (const auto* loop = std::get_if<For>(&each.what)) return has_fast_sums(loop->body);
+    const auto* mma = std::get_if<Mma>(&each.what);
+    return mma != nullptr && mma->is_fast;
+  });
+}
+
 std::string module_text(const ModuleTables& module, const Bytes& functions) {
   Bytes constants;
   module.constants.write(constants, 8);
@@ -425,7 +443,7 @@ std::string module_text(const ModuleTables& module, const Bytes& functions) {
   Bytes out;
   out.append(std::string_view("\x7fTileIR\0", 8));
   out.byte(13);
-  out.byte(1);
+  out.byte(static_cast<uint8_t>(module.version));
   out.fixed(0, 2);
   const auto write = [&](Section section, const Bytes& content, uint8_t alignment) {
     constexpr uint8_t kIsAligned = 0x80;
@@ -448,10 +466,12 @@ std::string module_text(const ModuleTables& module, const Bytes& functions) {
 std::string entry_name(size_t number) { return fmt::format("kiln_tile_{}", number); }
 
 std::string bytecode(const Sequence& sequence, const BytecodeOptions& options) {
-  ModuleTables module;
-  Bytes functions;
   std::span<const Sequence::Step> steps = sequence.steps;
   if (options.step) steps = steps.subspan(*options.step, 1);
+  const bool is_fast = std::ranges::any_of(
+      steps, [](const Sequence::Step& step) { return has_fast_sums(step.program.body); });
+  ModuleTables module(is_fast ? Version::WithFastSums : Version::First);
+  Bytes functions;
   functions.number(steps.size());
   BytecodeOptions of_entry = options;
   for (const Sequence::Step& step : steps) {

@@ -20,7 +20,8 @@ struct BytecodeOptions {
 std::string entry_name(size_t number);
 
 /// A verified sequence as bytecode of CUDA Tile IR 13.1, the first version, which every assembler
-/// and driver that knows Tile IR reads: a module with an entry for each program. An entry takes a
+/// and driver that knows Tile IR reads, or, with fast products, of 13.3, the first that has them: a
+/// module with an entry for each program. An entry takes a
 /// pointer for each tensor of the kernel, at a multiple of 16 bytes, then each size as an int64;
 /// where programs leave tensors for later ones also the strides of the kernel's tensors, which it
 /// does not read, and a pointer to workspace_bytes(). It is launched with block_count() blocks of

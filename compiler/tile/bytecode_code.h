@@ -78,6 +78,7 @@ constexpr uint8_t kBoundedTag = 0x0c;
 // Attributes of instructions.
 constexpr uint8_t kToNearest = 0;
 constexpr uint8_t kToZero = 1;
+constexpr uint8_t kInFull = 5;  // as precise as the function is specified
 constexpr uint8_t kUnsigned = 0;
 constexpr uint8_t kSigned = 1;
 constexpr uint8_t kMayWrap = 0;
@@ -98,6 +99,9 @@ struct Code {
 
 /// What entries of a module name.
 struct ModuleTables {
+  explicit ModuleTables(Version of) : version(of), types(of) {}
+
+  const Version version;
   TypeTable types;
   Table constants;
   Table strings;
@@ -107,8 +111,10 @@ struct ModuleTables {
 /// numbered as they are made.
 class CodeWriter {
  public:
-  explicit CodeWriter(ModuleTables& module) : types(module.types), constants(module.constants) {}
+  explicit CodeWriter(ModuleTables& module)
+      : version(module.version), types(module.types), constants(module.constants) {}
 
+  const Version version;
   TypeTable& types;
   Table& constants;
   Code code;
@@ -118,6 +124,10 @@ class CodeWriter {
   void begin(Opcode opcode) {
     out().number(opcode);
     ++code.count;
+  }
+  /// What 13.2 or 13.3 added to an instruction, by a number for what is as it was.
+  void added(uint64_t number) {
+    if (version >= Version::WithFastSums) out().number(number);
   }
   /// The value that the instruction makes whose bytes are complete.
   Value made() { return next++; }

@@ -50,9 +50,9 @@ class FunctionWriter {
       case Operator::Exp2: return flagged(kExp2, kFlushSubnormal);
       case Operator::Rsqrt: return flagged(kRsqrt, kKeepSubnormal);
       // At most 2 ulp, as their specification says of them where it is not asked for less.
-      case Operator::Exp: return plain(kExp);
+      case Operator::Exp: return extended(kExp, kInFull);
       case Operator::Log: return plain(kLog);
-      case Operator::Tanh: return plain(kTanH);
+      case Operator::Tanh: return extended(kTanH, kInFull);
       case Operator::Negative: return plain(kNegF);
       default: KILN_CHECK(false);
     }
@@ -64,7 +64,7 @@ class FunctionWriter {
       case Operator::Mul: return plain(kMulI, {kMayWrap});
       case Operator::Min: return plain(kMinI, {kSigned});
       case Operator::Max: return plain(kMaxI, {kSigned});
-      case Operator::Negative: return plain(kNegI);
+      case Operator::Negative: return extended(kNegI, kMayWrap);
       default: KILN_CHECK(false);
     }
   }
@@ -93,6 +93,12 @@ class FunctionWriter {
   Value flagged(Opcode opcode, uint64_t flags) {
     begin(opcode);
     code_.out().number(flags);
+    return finished();
+  }
+  /// With an attribute that the first version does not have.
+  Value extended(Opcode opcode, uint8_t attribute) {
+    begin(opcode);
+    code_.added(attribute);
     return finished();
   }
   Value rounded(Opcode opcode) {

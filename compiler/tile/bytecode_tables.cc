@@ -127,10 +127,13 @@ uint64_t TypeTable::partition(uint64_t tensor, std::span<const int64_t> tile,
   constexpr uint8_t kByZero = 0;
   Bytes out;
   out.byte(kPartitionView);
+  // What a type may have or not is said in front since 13.3.
+  const bool is_said_first = version_ >= Version::WithFastSums;
+  if (is_said_first) out.byte(kIsPadded);
   out.list(tile, 4);
   out.number(tensor);
   out.list(order, 4);
-  out.byte(kIsPadded);
+  if (!is_said_first) out.byte(kIsPadded);
   out.byte(kByZero);
   return table_[out.text()];
 }

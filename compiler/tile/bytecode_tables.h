@@ -40,12 +40,17 @@ class Table {
   std::map<std::string, uint64_t> numbers_;
 };
 
+/// A version of the format, 13.1 or 13.3, by its last number.
+enum class Version : uint8_t { First = 1, WithFastSums = 3 };
+
 /// Stands for an extent or a stride that the call brings.
 constexpr int64_t kOpen = INT64_MIN;
 
 /// The types of a module. Each is an entry, by number.
 class TypeTable {
  public:
+  explicit TypeTable(Version version) : version_(version) {}
+
   uint64_t element(DType type);
   /// Of a float32 in memory what tensor cores read.
   uint64_t tensor_float();
@@ -62,6 +67,7 @@ class TypeTable {
   const Table& table() const { return table_; }
 
  private:
+  const Version version_;
   Table table_;
 };
 

@@ -218,8 +218,8 @@ class Parser {
     if (reader_.accept("broadcast")) return read_shaped(names[0], Broadcast{});
     const Token at = reader_.take();
     Instruction instruction;
-    if (at.text == "mma" || at.text == "mma_tf32") {
-      instruction.what = Mma{.in_tf32 = at.text != "mma"};
+    if (at.text == "mma" || at.text == "mma_tf32" || at.text == "mma_fast") {
+      instruction.what = Mma{.in_tf32 = at.text == "mma_tf32", .is_fast = at.text == "mma_fast"};
     } else if (at.text == "reduce") {
       instruction.what = read_reduce();
     } else if (const auto function = language::find_operator(at.text)) {

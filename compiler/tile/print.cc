@@ -85,7 +85,8 @@ class Printer {
     line("store v{}[{}] = t{}", store.view, places(store.at), each.operands[0]);
   }
   void print(const Mma& mma, const Instruction& each) {
-    line("{} = {} {}", result(each), mma.in_tf32 ? "mma_tf32" : "mma", values(each.operands));
+    const std::string_view name = mma.in_tf32 ? "mma_tf32" : mma.is_fast ? "mma_fast" : "mma";
+    line("{} = {} {}", result(each), name, values(each.operands));
   }
   void print(const Apply& apply, const Instruction& each) {
     line("{} = {} {}", result(each), language::row_of(apply.function).spelling,

@@ -122,9 +122,12 @@ struct Store {  // a tile
 };
 /// a[m, k], b[k, n], c[m, n] -> c + a b; floats are added in the GPU's own order. Factors in
 /// float32 are multiplied as they are, by no tensor core; or `in_tf32`, which reads of them what
-/// tf32() leaves: they are tiles of inputs then, of no other use.
+/// tf32() leaves: they are tiles of inputs then, of no other use. Factors of 8-bit floats are added
+/// up in float32; or, where it `is_fast`, in as few bits as tensor cores have, those of sm_90 13 of
+/// a mantissa, so that each number loses up to 2^-13 of the largest that an instruction adds.
 struct Mma {
   bool in_tf32 = false;
+  bool is_fast = false;
   bool operator==(const Mma&) const = default;
 };
 struct Apply {  // element by element; of exp2 what would be subnormal is 0

@@ -13,6 +13,9 @@ TileType type_of_mma(const Program& program, const Mma& mma, const Instruction& 
   const TileType& c = type_of_operand(program, each, 2);
   if (mma.in_tf32 && a.element != DType::Float32)
     refuse_program("mma reads tf32 of tiles of float32, not of {}", text(a));
+  const bool are_byte_floats = is_float(a.element) && size_of(a.element) == 1;
+  if (mma.is_fast && !are_byte_floats)
+    refuse_program("mma adds up fast products of 8-bit floats, not of {}", text(a));
   const bool are_ints = is_factor_int(a.element) && is_factor_int(b.element);
   const bool is_float_factor = is_factor_float(a.element) || a.element == DType::Float32;
   const bool are_factors = are_ints || (is_float_factor && a.element == b.element);

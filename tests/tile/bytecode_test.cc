@@ -81,6 +81,37 @@ TEST_F(TileBytecode, OfEveryFunctionOfEveryType) {
   }
 }
 
+/// The number behind 13 in front of a module.
+int version_of(std::string_view text) {
+  const std::string module = tile::bytecode(tile::alone(tile::parse(text)));
+  EXPECT_TRUE(module.starts_with("\x7fTileIR"));
+  EXPECT_EQ(module.at(8), 13);
+  return module.at(9);
+}
+
+TEST(TileBytecodeVersion, IsTheFirstThatHasWhatAProgramSays) {
+  EXPECT_EQ(version_of(kProduct), 1);
+  EXPECT_EQ(version_of(byte_float_product("mma")), 1);
+  EXPECT_EQ(version_of(byte_float_product("mma_fast")), 3);
+}
+
+/// A later version says more of some instructions: of functions, loops and views.
+TEST_F(TileBytecode, OfALaterVersionWithAllThatItChanges) {
+  expect_assembled(byte_float_product("mma_fast"));
+  const std::string functions = program_with(byte_float_product("mma_fast"), "t9 = add t1, t8",
+                                             R"(t12 = tanh t1
+  t13 = exp t12
+  t14 = places [8, 1] i
+  t15 = negative t14
+  t16 = broadcast [8, 8] t15
+  t17 = cast float32 t16
+  t18 = reduce max 1 t17
+  t19 = broadcast [8, 8] t18
+  t20 = add t13, t19
+  t9 = add t20, t8)");
+  expect_assembled(functions, {.arch = "sm_90", .warps = 4});
+}
+
 TEST_F(TileBytecode, OfPlacesSizesAndPartsOfLoops) { expect_assembled(kSums); }
 
 TEST_F(TileBytecode, OfEveryComparisonChoiceAndReduction) {

@@ -108,6 +108,17 @@ TEST(TileInterpret, TensorCoresReadTenBitsOfAMantissaInFloat32) {
             (std::vector<float>{1 + 0x1p-10F, -3 - 3 * 0x1p-10F, 1 + 0x1p-11F, -3 - 3 * 0x1p-11F}));
 }
 
+/// Of how a GPU adds up in fewer bits nothing is known that a test could ask for.
+TEST(TileInterpret, AddsUpFastProductsAsOthers) {
+  const std::vector<HostTensor> inputs = {counted(DType::Float8E4M3FN, {9, 20}, 7),
+                                          counted(DType::Float8E4M3FN, {12, 20}, 5),
+                                          counted(DType::Float32, {12}, 11)};
+  const auto result_of = [&](std::string_view mma) {
+    return tile::interpret(tile::parse(byte_float_product(mma)), {{9}}, inputs).at(0);
+  };
+  EXPECT_TRUE(result_of("mma_fast").bytes == result_of("mma").bytes);
+}
+
 TEST(TileInterpret, NoBlocksStoreNothing) {
   const std::vector<HostTensor> inputs = {zeros(DType::BFloat16, {0, 20}),
                                           zeros(DType::BFloat16, {12, 20}),

@@ -98,4 +98,11 @@ inline std::string product_with(std::string_view part, std::string_view other) {
   return program_with(kProduct, part, other);
 }
 
+/// The product of 8-bit floats, by this instruction.
+inline std::string byte_float_product(std::string_view mma) {
+  const std::string text = product_with("A: bfloat16[n, 20]", "A: float8_e4m3fn[n, 20]");
+  return program_with(program_with(text, "B: bfloat16[12, 20]", "B: float8_e4m3fn[12, 20]"), "mma",
+                      mma);
+}
+
 }  // namespace kiln::testing

@@ -22,6 +22,13 @@ TEST(TileText, RowsWithGapsBetweenThem) {
 
 TEST(TileText, AConvolution) { expect_round_trip(kConvolution); }
 
+TEST(TileText, ProductsOfFewerBits) {
+  expect_round_trip(byte_float_product("mma_fast"));
+  std::string floats = product_with("A: bfloat16[n, 20]", "A: float32[n, 20]");
+  floats = program_with(floats, "B: bfloat16[12, 20]", "B: float32[12, 20]");
+  expect_round_trip(program_with(floats, "mma", "mma_tf32"));
+}
+
 TEST(TileText, IndicesOfEveryKind) {
   for (const char* index : {"y", "-y + 2", "y*2 - r*3 + 1", "-y*2 - 1", "0", "-4", "r + y"}) {
     SCOPED_TRACE(index);

@@ -63,6 +63,8 @@ constexpr Broken kBroken[] = {
     {"mma t3, t4, t2", "mma t3, t4", "mma takes 3 operands, but got 2"},
     {"mma t3, t4, t2", "mma_tf32 t3, t4, t2",
      "mma reads tf32 of tiles of float32, not of bfloat16[8, 16]"},
+    {"mma t3, t4, t2", "mma_fast t3, t4, t2",
+     "mma adds up fast products of 8-bit floats, not of bfloat16[8, 16]"},
     {"t9 = add t1, t8", "t9 = add t1", "add takes 2 operands, but got 1"},
     {"t9 = add t1, t8", "t9 = add t1, t7",
      "add takes tiles of one type, but got float32[8, 8] and float32[1, 8]"},
