@@ -119,7 +119,7 @@ std::string source_of(const language::Kernel& kernel, const language::Schedule& 
       (backend == nullptr || std::ranges::find(backend->sources, what) == backend->sources.end())) {
     fail_source(what, target, backend);
   }
-  if (what == "tile") return tile_text(kernel);
+  if (what == "tile") return tile_text(kernel, options);
   LoweringObserver silent;
   ir::Kernel lowered = backend != nullptr
                            ? lower(kernel, schedule, target, options, Layout::Compact, silent)

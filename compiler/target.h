@@ -43,7 +43,7 @@ struct CompileOptions {
   bool automatic = true;   // stages without a step are scheduled automatically
   bool untouched = false;  // no step is the user's, nor a tuner's
   bool strict = false;     // no reassociation, ever
-  bool fast = false;       // float scans and reductions may be reassociated
+  bool fast = false;       // float sums may be reassociated, and those of 8 bits be short
   bool reproducible = true;
   bool check_nan = false;  // of the interpreter: the first NaN stops the call
   bool strided = false;    // also for arguments that do not lie side by side: as much code again

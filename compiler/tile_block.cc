@@ -40,13 +40,14 @@ struct Tried {
 
 class Blocks {
  public:
-  Blocks(const language::Kernel& kernel, const Target& target)
+  Blocks(const language::Kernel& kernel, const Target& target, const CompileOptions& options)
       : kernel_(kernel),
+        options_(options),
         arch_(without_figures(target.arch)),
         machine_(autoschedule::gpu_machine(target.arch)) {}
 
   std::vector<TileBlock> run() {
-    const std::vector<TileWay> ways = tile_ways(kernel_, arch_);
+    const std::vector<TileWay> ways = tile_ways(kernel_, arch_, options_);
     for (const Tiled& tiled : ways[0].tiled)
       add(tiled.block);
     if (tile::is_attention(kernel_)) return std::move(found_);
@@ -93,7 +94,9 @@ class Blocks {
   std::optional<double> seconds_of(const TileBlock& block) const {
     constexpr int64_t kGuess = 4096;
     try {
-      const std::vector<TileWay> ways = tile_ways(kernel_, arch_, block);
+      CompileOptions options = options_;
+      options.block = block;
+      const std::vector<TileWay> ways = tile_ways(kernel_, arch_, options);
       const std::vector<int64_t> sizes(ways[0].sequence().last().sizes.size(), kGuess);
       return predict::predict_tiles(ways[0].sequence(), sizes, machine_).seconds();
     } catch (const Error& error) {
@@ -103,6 +106,7 @@ class Blocks {
   }
 
   const language::Kernel& kernel_;
+  const CompileOptions& options_;
   const std::string arch_;
   const autoschedule::GpuMachine machine_;
   std::vector<TileBlock> found_;
@@ -130,7 +134,7 @@ std::vector<TileBlock> tile_blocks(const language::Kernel& kernel, const Target&
                                    const CompileOptions& options) {
   if (!target.traits().has_threads || !options.untouched || options.strict) return {};
   try {
-    return Blocks(kernel, target).run();
+    return Blocks(kernel, target, options).run();
   } catch (const Error& error) {
     if (error.reason() != "TILE_FORM") throw;
     return {};

@@ -95,13 +95,13 @@ void make_best_code(std::vector<Part>& parts, const codegen::TileAssembler& asse
 /// The ways that are predicted to pay, each with the calls that it is for.
 std::vector<Part> parts_of(const language::Kernel& kernel, const ir::Kernel& loops,
                            const Target& target, const std::string& arch,
-                           const std::optional<TileBlock>& block) {
+                           const CompileOptions& options) {
   const SizeExpr never = SizeExpr::constant(0);
   std::vector<Part> parts;
   size_t entries = 0;
-  for (TileWay& way : tile_ways(kernel, arch, block)) {
+  for (TileWay& way : tile_ways(kernel, arch, options)) {
     const SizeExpr pays =
-        block ? SizeExpr::constant(1) : where_tiles_pay(way.sequence(), loops, target.arch);
+        options.block ? SizeExpr::constant(1) : where_tiles_pay(way.sequence(), loops, target.arch);
     if (pays == never) continue;
     SizeExpr where = SizeExpr::both(tile::has_even_rows(way.sequence()), pays);
     const size_t count = way.sequence().steps.size();
@@ -168,7 +168,7 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
                         const Target& target, const CompileOptions& options, Artifact& artifact) {
   if (!options.untouched && !options.block) refuse_form("its schedule is given");
   if (options.strict) refuse_form("strict keeps its sums in the order of the definition");
-  std::vector<Part> parts = parts_of(kernel, loops, target, artifact.arch, options.block);
+  std::vector<Part> parts = parts_of(kernel, loops, target, artifact.arch, options);
   make_best_code(parts, *options.assembler, artifact.arch);
   const int64_t spilled = parts[0].spilled;
   std::erase_if(parts, &Part::spills_too_much);
@@ -184,10 +184,11 @@ nlohmann::json add_code(const language::Kernel& kernel, const ir::Kernel& loops,
 
 }  // namespace
 
-std::string tile_text(const language::Kernel& kernel) {
+std::string tile_text(const language::Kernel& kernel, const CompileOptions& options) {
   try {
     std::string text;
-    for (const TileWay& way : tile_ways(kernel, std::string(tile::product_architectures()[0]))) {
+    const std::string arch(tile::product_architectures()[0]);
+    for (const TileWay& way : tile_ways(kernel, arch, options)) {
       const SizeExpr where = tile::has_even_rows(way.sequence());
       if (where != SizeExpr::constant(1))
         text += fmt::format("// where {}\n", where.describe(kernel.names.variables));
@@ -207,7 +208,7 @@ std::vector<TileCandidate> tile_candidates(const language::Kernel& kernel, const
   if (!options.untouched || options.strict) return {};
   std::vector<TileCandidate> found;
   try {
-    for (TileWay& way : tile_ways(kernel, std::string(without_figures(target.arch)))) {
+    for (TileWay& way : tile_ways(kernel, std::string(without_figures(target.arch)), options)) {
       if (tile::condition_of(way.sequence()).evaluate(sizes) == 0) continue;
       for (Tiled& tiled : way.tiled)
         found.push_back({std::move(tiled.sequence), std::move(tiled.what)});
@@ -240,14 +241,14 @@ void add_tile_code(const language::Kernel& kernel, const ir::Kernel& loops, cons
 
 std::optional<TileCode> tile_code_of(const language::Kernel& kernel, const Artifact& artifact,
                                      std::span<const int64_t> sizes,
-                                     const std::optional<TileBlock>& block) {
+                                     const CompileOptions& options) {
   const std::vector<int64_t> scalars = compact_scalars(artifact, sizes);
   const auto taken = std::ranges::find_if(artifact.variants, [&](const Variant& variant) {
     return variant.condition.evaluate(scalars) != 0;
   });
   if (taken == artifact.variants.end() || taken->tile_launches.empty()) return std::nullopt;
   const SizeExpr& blocks = taken->tile_launches.back().grid[0];
-  for (TileWay& way : tile_ways(kernel, artifact.arch, block)) {
+  for (TileWay& way : tile_ways(kernel, artifact.arch, options)) {
     if (way.sequence().steps.size() != taken->tile_launches.size()) continue;
     for (Tiled& tiled : way.tiled)
       if (tile::block_count(tiled.sequence.last()) == blocks)

@@ -16,7 +16,7 @@ namespace kiln {
 
 /// A kernel's program on tiles as text, for a person. Throws Unsupported TILE_FORM, with the
 /// reason, where it has none.
-std::string tile_text(const language::Kernel& kernel);
+std::string tile_text(const language::Kernel& kernel, const CompileOptions& options = {});
 
 /// What a kernel is on tiles, in words too: "product of 16-bit floats, in blocks of ..".
 struct TileCandidate {
@@ -44,10 +44,9 @@ struct TileCode {
   std::string cubin;
 };
 
-/// That of a call of these sizes; nothing where it runs the CUDA C. `block`: that of the schedule,
-/// if any.
+/// That of a call of these sizes; nothing where it runs the CUDA C. The options are those that the
+/// artifact was made with, the block of its schedule among them.
 std::optional<TileCode> tile_code_of(const language::Kernel& kernel, const Artifact& artifact,
-                                     std::span<const int64_t> sizes,
-                                     const std::optional<TileBlock>& block);
+                                     std::span<const int64_t> sizes, const CompileOptions& options);
 
 }  // namespace kiln

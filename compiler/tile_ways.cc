@@ -47,23 +47,30 @@ void require_sums_in_range(const tile::Program& program) {
                 kMostTerms);
 }
 
+/// The body of the loop over its sum.
+const std::vector<tile::Instruction>& loop_of(const tile::Program& program) {
+  for (const tile::Instruction& each : program.body)
+    if (const auto* loop = std::get_if<tile::For>(&each.what)) return loop->body;
+  KILN_CHECK(false);
+}
+
+const tile::Instruction& product_of(const tile::Program& program) {
+  for (const tile::Instruction& each : loop_of(program))
+    if (std::holds_alternative<tile::Mma>(each.what)) return each;
+  KILN_CHECK(false);
+}
+
 /// "convolution of 16-bit floats"
 std::string kind_of(const tile::Program& program) {
-  std::string_view kind = "product";
-  for (const tile::Instruction& each : program.body) {
-    const auto* loop = std::get_if<tile::For>(&each.what);
-    if (loop == nullptr) continue;
-    for (const tile::Instruction& inner : loop->body) {
-      if (std::holds_alternative<tile::Window>(inner.what)) kind = "convolution";
-      const auto* mma = std::get_if<tile::Mma>(&inner.what);
-      if (mma == nullptr) continue;
-      if (mma->in_tf32) return fmt::format("{} in tf32", kind);
-      const DType type = program.values[inner.operands[0]].element;
-      return fmt::format("{} of {}-bit {}", kind, 8 * size_of(type),
-                         is_float(type) ? "floats" : "integers");
-    }
-  }
-  KILN_CHECK(false);
+  const bool has_window = std::ranges::any_of(loop_of(program), [](const tile::Instruction& each) {
+    return std::holds_alternative<tile::Window>(each.what);
+  });
+  const std::string_view kind = has_window ? "convolution" : "product";
+  const tile::Instruction& product = product_of(program);
+  if (std::get<tile::Mma>(product.what).in_tf32) return fmt::format("{} in tf32", kind);
+  const DType type = program.values[product.operands[0]].element;
+  return fmt::format("{} of {}-bit {}", kind, 8 * size_of(type),
+                     is_float(type) ? "floats" : "integers");
 }
 
 std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::string& arch,
@@ -94,6 +101,19 @@ std::vector<Tiled> tiled_attention(const language::Kernel& kernel, const std::st
   return tiled;
 }
 
+/// What is said of sums that tensor cores of the architecture keep in few bits.
+std::string_view text_of_sums(const tile::Program& program, tile::ByteFloatSums sums) {
+  const tile::Instruction& product = product_of(program);
+  const DType factor = program.values[product.operands[0]].element;
+  const bool is_short = is_float(factor) && size_of(factor) == 1;
+  if (!is_short || sums == tile::ByteFloatSums::InFloat32) return "";
+  if (std::get<tile::Mma>(product.what).is_fast)
+    return ", added up by tensor cores alone, in fewer bits than float32 has";
+  return ", added up in float32 every 128 steps (with fast=True or --fast by tensor cores alone, "
+         "in "
+         "fewer bits)";
+}
+
 std::string text_of_factors(const tile::ContractionForm& form) {
   std::string text;
   if (form.stored().size() == 1) text += ", of a factor that is computed and stored before";
@@ -114,26 +134,28 @@ double predicted_seconds(const tile::Sequence& sequence, const std::string& arch
 
 /// Its best blocks first, or the one that is asked for.
 std::vector<tile::BlockShape> shapes_of(const tile::ContractionForm& form,
-                                        const std::optional<TileBlock>& block) {
+                                        const std::optional<TileBlock>& block,
+                                        tile::ByteFloatSums sums) {
   constexpr size_t kMostTried = 2;
-  std::vector<tile::BlockShape> shapes = form.shapes();
+  std::vector<tile::BlockShape> shapes = form.shapes(sums);
   shapes.resize(std::min(shapes.size(), block ? 1 : kMostTried));
   if (!block) return shapes;
-  shapes[0] = {.rows = block->rows.value_or(shapes[0].rows),
-               .columns = block->columns.value_or(shapes[0].columns),
-               .steps = block->steps.value_or(shapes[0].steps),
-               .warps = static_cast<int>(block->warps.value_or(shapes[0].warps))};
+  tile::BlockShape& shape = shapes[0];
+  shape.rows = block->rows.value_or(shape.rows);
+  shape.columns = block->columns.value_or(shape.columns);
+  shape.steps = block->steps.value_or(shape.steps);
+  shape.warps = static_cast<int>(block->warps.value_or(shape.warps));
   return shapes;
 }
 
 std::vector<Tiled> tiled_form(const tile::ContractionForm& form,
-                              const std::optional<TileBlock>& block) {
+                              const std::optional<TileBlock>& block, tile::ByteFloatSums sums) {
   std::vector<Tiled> tiled;
-  for (const tile::BlockShape& shape : shapes_of(form, block)) {
+  for (const tile::BlockShape& shape : shapes_of(form, block, sums)) {
     tile::Sequence sequence = form.sequence(shape);
-    std::string what =
-        fmt::format("{}, in blocks of {} x {} with {} steps at once{}", kind_of(sequence.last()),
-                    shape.rows, shape.columns, shape.steps, text_of_factors(form));
+    std::string what = fmt::format("{}, in blocks of {} x {} with {} steps at once{}{}",
+                                   kind_of(sequence.last()), shape.rows, shape.columns, shape.steps,
+                                   text_of_sums(sequence.last(), sums), text_of_factors(form));
     tiled.push_back({std::move(sequence), shape.warps, std::move(what),
                      TileBlock{.rows = shape.rows,
                                .columns = shape.columns,
@@ -147,8 +169,11 @@ std::vector<Tiled> tiled_form(const tile::ContractionForm& form,
 class FormChooser {
  public:
   FormChooser(std::vector<tile::ContractionForm> forms, const std::string& arch,
-              const std::optional<TileBlock>& block)
-      : forms_(std::move(forms)), arch_(arch), block_(block) {}
+              const CompileOptions& options)
+      : forms_(std::move(forms)),
+        arch_(arch),
+        block_(options.block),
+        sums_(tile::byte_float_sums(arch, options.fast && !options.strict)) {}
 
   /// In the form that is predicted to take less time, of those that rows are copied of without
   /// threads; none where there is none.
@@ -158,7 +183,7 @@ class FormChooser {
     for (const tile::ContractionForm& form : forms_) {
       if (form.has_even_rows() != has_even_rows) continue;
       try {
-        std::vector<Tiled> tiled = tiled_form(form, block_);
+        std::vector<Tiled> tiled = tiled_form(form, block_, sums_);
         why_ = tile::unaligned_rows(tiled[0].sequence.last());
         if (!why_.empty()) continue;
         require_sums_in_range(tiled[0].sequence.last());
@@ -180,15 +205,16 @@ class FormChooser {
   const std::vector<tile::ContractionForm> forms_;
   const std::string& arch_;
   const std::optional<TileBlock>& block_;
+  const tile::ByteFloatSums sums_;
   std::string why_;
 };
 
 std::vector<TileWay> tiled_product(const language::Kernel& kernel, const std::string& arch,
-                                   const std::optional<TileBlock>& block) {
+                                   const CompileOptions& options) {
   if (std::ranges::count(tile::product_architectures(), arch) == 0)
     refuse_form("Tile IR is used for {}, not for {}",
                 fmt::join(tile::product_architectures(), ", "), arch);
-  FormChooser chooser(tile::contraction_forms(kernel, arch), arch, block);
+  FormChooser chooser(tile::contraction_forms(kernel, arch), arch, options);
   std::vector<TileWay> ways;
   for (const bool has_even_rows : {true, false}) {
     std::vector<Tiled> tiled = chooser.best(has_even_rows);
@@ -201,9 +227,9 @@ std::vector<TileWay> tiled_product(const language::Kernel& kernel, const std::st
 }  // namespace
 
 std::vector<TileWay> tile_ways(const language::Kernel& kernel, const std::string& arch,
-                               const std::optional<TileBlock>& block) {
-  if (tile::is_attention(kernel)) return {{tiled_attention(kernel, arch, block)}};
-  return tiled_product(kernel, arch, block);
+                               const CompileOptions& options) {
+  if (tile::is_attention(kernel)) return {{tiled_attention(kernel, arch, options.block)}};
+  return tiled_product(kernel, arch, options);
 }
 
 }  // namespace kiln

@@ -28,9 +28,10 @@ struct TileWay {
 };
 
 /// The ways of a kernel for an architecture: of calls that two are for, the first is taken. With a
-/// block, this one alone is tried. Throws Unsupported TILE_FORM with the reason where there is
+/// block among the options, this one alone is tried; with `fast` sums of 8-bit floats stay in the
+/// few bits that tensor cores have. Throws Unsupported TILE_FORM with the reason where there is
 /// none.
 std::vector<TileWay> tile_ways(const language::Kernel& kernel, const std::string& arch,
-                               const std::optional<TileBlock>& block = std::nullopt);
+                               const CompileOptions& options = {});
 
 }  // namespace kiln

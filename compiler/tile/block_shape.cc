@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "compiler/ir/gpu_arch.h"
 #include "compiler/tile/part_sizes.h"
 
 namespace kiln::tile {
@@ -22,9 +23,7 @@ constexpr BlockShape kShapes[] = {{.rows = 128, .columns = 256, .steps = 64, .wa
                                   {.rows = 64, .columns = 64, .steps = 64, .warps = 0}};
 constexpr int64_t kStepBytes = 128;  // that a block moves of a row at once: 64 steps of 16 bits
 
-/// Tensor cores add 8-bit floats up in fewer bits than a float32 has, so each part of a sum is
-/// added to the whole in float32, which is in other registers.
-bool has_sums_twice(DType factor) { return is_float(factor) && size_of(factor) == 1; }
+bool is_byte_float(DType factor) { return is_float(factor) && size_of(factor) == 1; }
 
 /// Powers of two whose product is `rows`, one for each axis: those that leave the least of blocks
 /// beyond the ends of axes. An open axis may be 1 long; where that leaves a choice, it is long.
@@ -95,15 +94,16 @@ namespace {
 /// Shapes for the product of a kernel.
 class Chooser {
  public:
-  explicit Chooser(const Kernel& kernel)
+  Chooser(const Kernel& kernel, ByteFloatSums sums)
       : definition_(kernel.definition),
         finder_(kernel.definition),
         product_(finder_.find()),
-        factor_(finder_.type_of(product_.rows)) {}
+        factor_(finder_.type_of(product_.rows)),
+        sums_(is_byte_float(factor_) ? sums : ByteFloatSums::InFloat32) {}
 
   /// The first that has enough blocks, then those that are smaller.
   std::vector<BlockShape> run() const {
-    const auto all = std::span(kShapes).subspan(has_sums_twice(factor_) ? 1 : 0);
+    const auto all = std::span(kShapes).subspan(has_sums_twice() ? 1 : 0);
     const auto has_enough = [&](const BlockShape& shape) { return blocks_of(shape) >= kFewBlocks; };
     auto first = std::ranges::find_if(all, has_enough);
     if (first == all.end()) --first;
@@ -114,6 +114,8 @@ class Chooser {
   }
 
  private:
+  /// Each part of a sum is added to the whole in float32, which is in other registers.
+  bool has_sums_twice() const { return sums_ == ByteFloatSums::InParts; }
   int64_t extent(language::AxisId axis) const {
     return extent_or_guess(definition_, finder_, axis);
   }
@@ -134,13 +136,14 @@ class Chooser {
 
   /// With steps for the type, and no larger than the product.
   BlockShape fitted(BlockShape shape) const {
+    shape.is_fast = sums_ == ByteFloatSums::InFewBits;
     shape.steps = kStepBytes / size_of(factor_);
     // A factor of 32 bits that does not go along its sums is turned by threads, at the same cost
     // for twice as many steps (sm_90: 109 instructions for 4 matrix instructions of 64 x 256, or
     // for 8).
     const bool are_along = goes_along_sums(product_.rows) && goes_along_sums(product_.columns);
     if (factor_ == DType::Float32 && !are_along) shape.steps *= 2;
-    if (has_sums_twice(factor_) && shape.rows == kShapes[1].rows) {
+    if (has_sums_twice() && shape.rows == kShapes[1].rows) {
       shape.warps = 8;
       // Rows of the factor that go along its sums need no turning, which takes registers, too.
       if (!goes_along_sums(product_.rows)) shape.steps /= 2;
@@ -175,11 +178,21 @@ class Chooser {
   ProductFinder finder_;
   const Product product_;
   const DType factor_;
+  const ByteFloatSums sums_;
 };
 
 }  // namespace
 
-std::vector<BlockShape> block_shapes(const Kernel& kernel) { return Chooser(kernel).run(); }
+ByteFloatSums byte_float_sums(std::string_view arch, bool fast) {
+  // Those of Hopper keep 14 bits of a mantissa, its first 1 among them (DeepSeek-V3,
+  // arXiv:2412.19437, 3.3.2), what later architectures of product_architectures() have is float32.
+  if (ir::capability_of(arch) != 90) return ByteFloatSums::InFloat32;
+  return fast ? ByteFloatSums::InFewBits : ByteFloatSums::InParts;
+}
+
+std::vector<BlockShape> block_shapes(const Kernel& kernel, ByteFloatSums sums) {
+  return Chooser(kernel, sums).run();
+}
 
 BlockShape block_shape(const Kernel& kernel) { return block_shapes(kernel)[0]; }
 

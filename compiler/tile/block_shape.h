@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "compiler/language/kernel.h"
@@ -9,18 +11,31 @@
 namespace kiln::tile {
 
 /// How a block computes its part of a product: so many rows and columns of sums, so many steps of
-/// them at once, and by how many warps (0: what the assembler thinks best).
+/// them at once, and by how many warps (0: what the assembler thinks best); and whether its sums of
+/// 8-bit floats stay in the few bits of tensor cores.
 struct BlockShape {
   int64_t rows = 128;
   int64_t columns = 128;
   int64_t steps = 64;
   int warps = 0;
+  bool is_fast = false;
 };
+
+/// Where 8-bit floats are added up.
+enum class ByteFloatSums : uint8_t {
+  InFloat32,  // by tensor cores
+  InFewBits,  // by tensor cores
+  InParts,    // in few bits, and the parts in float32
+};
+
+/// How a product does it for an architecture; `fast` where it may lose bits.
+ByteFloatSums byte_float_sums(std::string_view arch, bool fast);
 
 /// Shapes by how many blocks the sizes give, as far as they are known, the best first; others have
 /// fewer sums in a block, and so more registers for each. Throws Unsupported TILE_FORM with the
 /// reason where the kernel is no contraction.
-std::vector<BlockShape> block_shapes(const language::Kernel& kernel);
+std::vector<BlockShape> block_shapes(const language::Kernel& kernel,
+                                     ByteFloatSums sums = ByteFloatSums::InParts);
 /// The best.
 BlockShape block_shape(const language::Kernel& kernel);
 

@@ -96,7 +96,7 @@ class ContractionWriter {
     const auto body = [&](std::span<const ValueId> carried) -> std::vector<ValueId> {
       const ValueId a = load_rows();
       const ValueId b = load_columns();
-      const Mma mma{.in_tf32 = factor == DType::Float32};
+      const Mma mma{.in_tf32 = factor == DType::Float32, .is_fast = shape_.is_fast};
       return {writer_.add({.what = mma, .operands = {a, b, carried[0]}, .results = {}}, type)};
     };
     return writer_.loop(std::move(loop), {zero}, body)[0];

@@ -21,7 +21,9 @@ class ContractionForm {
                   std::vector<StoredStage> stored, std::vector<FactorCopy> copies);
 
   /// Shapes for its blocks, as block_shapes() has them. Throws as it does.
-  std::vector<BlockShape> shapes() const { return block_shapes(read_); }
+  std::vector<BlockShape> shapes(ByteFloatSums sums = ByteFloatSums::InParts) const {
+    return block_shapes(read_, sums);
+  }
   /// The product, behind the programs that compute and copy its factors. Throws as contraction()
   /// does.
   Sequence sequence(const BlockShape& shape) const;

@@ -17,8 +17,9 @@ predict::Prediction reading_of(const CompilerInput& input, const language::Sched
                                const Artifact& artifact, std::span<const int64_t> sizes) {
   KILN_CHECK(input.target.traits().has_threads);
   const autoschedule::GpuMachine machine = autoschedule::gpu_machine(input.target.arch);
-  const std::optional<TileCode> tiles =
-      tile_code_of(input.kernel, artifact, sizes, tile_block_of(schedule));
+  CompileOptions options = input.options;
+  options.block = tile_block_of(schedule);
+  const std::optional<TileCode> tiles = tile_code_of(input.kernel, artifact, sizes, options);
   if (tiles) return prediction_of_tile_code(*tiles, artifact.arch, machine, sizes);
   LoweringObserver silent;
   const ir::Kernel loops =

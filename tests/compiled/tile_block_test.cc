@@ -36,7 +36,7 @@ TEST(TileBlocks, AreAFewOfWhichEachHasAProgram) {
     EXPECT_EQ(blocks[0], tile_ways(kernel, "sm_90")[0].tiled[0].block);
     for (const TileBlock& block : blocks) {
       EXPECT_EQ(std::ranges::count(blocks, block), 1);
-      EXPECT_EQ(tile_ways(kernel, "sm_90", block)[0].tiled[0].block, block);
+      EXPECT_EQ(tile_ways(kernel, "sm_90", {.block = block})[0].tiled[0].block, block);
     }
   }
 }
@@ -99,7 +99,7 @@ TEST(TileBlocks, MayBeNamedInPart) {
   const TileBlock whole = tile_ways(kernel, "sm_90")[0].tiled[0].block;
   TileBlock other = whole;
   other.steps = 32;
-  EXPECT_EQ(tile_ways(kernel, "sm_90", TileBlock{.steps = 32})[0].tiled[0].block, other);
+  EXPECT_EQ(tile_ways(kernel, "sm_90", {.block = TileBlock{.steps = 32}})[0].tiled[0].block, other);
 }
 
 }  // namespace

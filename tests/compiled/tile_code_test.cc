@@ -166,6 +166,34 @@ TEST(TileCode, IsNotMentionedWhereNothingAssembles) {
 
 class AssembledTileCode : public WithTileiras {};
 
+TEST_F(AssembledTileCode, SaysHowByteFloatsAreAddedUp) {
+  const codegen::Tileiras tileiras;
+  const auto why = [&](const CompileOptions& options, const std::string& arch) {
+    const Made made = made_of(
+        "kernel k(A: float8_e5m2[4096, 4096], B: float8_e5m2[4096, 4096])"
+        " -> (C: float32[4096, 4096]) { C[i, j] ="
+        " sum[k < 4096](float32(A[i, k]) * float32(B[j, k])) }",
+        &tileiras, options, arch);
+    EXPECT_EQ(made.report["generator"]["name"], "Tile IR") << made.report;
+    return made.report["generator"]["why"];
+  };
+  constexpr std::string_view kRest = "; a driver older than CUDA 13 runs the CUDA C";
+  EXPECT_EQ(why({.untouched = true}, "sm_90"),
+            fmt::format("an untouched product of 8-bit floats, in blocks of 128 x 128 with 128 "
+                        "steps at once, added up in float32 every 128 steps (with fast=True or "
+                        "--fast by tensor cores alone, in fewer bits){}",
+                        kRest));
+  EXPECT_EQ(why({.untouched = true, .fast = true}, "sm_90"),
+            fmt::format("an untouched product of 8-bit floats, in blocks of 128 x 256 with 128 "
+                        "steps at once, added up by tensor cores alone, in fewer bits than "
+                        "float32 has{}",
+                        kRest));
+  EXPECT_EQ(why({.untouched = true, .fast = true}, "sm_100"),
+            fmt::format("an untouched product of 8-bit floats, in blocks of 128 x 256 with 128 "
+                        "steps at once{}",
+                        kRest));
+}
+
 /// Each block of columns would compute the factor anew: what takes long is stored once.
 TEST_F(AssembledTileCode, StoresAFactorWhereThatPays) {
   const codegen::Tileiras tileiras;
@@ -333,6 +361,26 @@ TEST(TileCode, OfAnAttentionHasRowsThatAreCopiedWithoutThreads) {
   expect_cuda_c(made_of(text, &assembler), why);
   expect_error([&] { tile_text(kernel_of(text).kernel); }, ErrorKind::Unsupported,
                "attention has no form on tiles: " + why);
+}
+
+/// And not where the order of a sum is to be kept, of other types, or for other architectures.
+TEST(TileCode, AddsUpByteFloatsAsTensorCoresDoWhereItIsFast) {
+  const auto text_of = [](std::string_view type, const CompileOptions& options) {
+    return tile_text(kernel_of(fmt::format("kernel k(A: {0}[512, 512], B: {0}[512, 512])"
+                                           " -> (C: float32[512, 512]) {{ C[i, j] ="
+                                           " sum[k < 512](float32(A[i, k]) * float32(B[j, k])) }}",
+                                           type))
+                         .kernel,
+                     options);
+  };
+  const auto is_fast = [&](std::string_view type, const CompileOptions& options) {
+    return text_of(type, options).find("mma_fast") != std::string::npos;
+  };
+  EXPECT_TRUE(is_fast("float8_e4m3fn", {.fast = true}));
+  EXPECT_TRUE(is_fast("float8_e5m2", {.fast = true}));
+  EXPECT_FALSE(is_fast("float8_e4m3fn", {}));
+  EXPECT_FALSE(is_fast("float8_e4m3fn", {.strict = true, .fast = true}));
+  EXPECT_FALSE(is_fast("float16", {.fast = true}));
 }
 
 TEST(TileCode, ItsTextSaysForWhichCallsItIs) {

@@ -1,5 +1,6 @@
 """Untouched products of short types through NVIDIA's compiler of tiles: no GPU is asked."""
 
+import collections
 import os
 import stat
 import time
@@ -78,6 +79,38 @@ def test_hopper_multiplies_eight_bits_by_whole_warpgroups(daemon, dtype, product
     for number in range(copies):
         copy = whole_code(daemon, f"kiln_tile_{number}")
         assert copy.widths("LDG") == copy.widths("STG") == {16} and copy.kinds["STL"] == 0, copy.kinds
+
+
+# With `fast` the sums of 8-bit floats stay where tensor cores have them, and a block is as large as that of other types.
+@pytest.mark.parametrize(("dtype", "product", "transposed", "copies"), covering([
+    ("float8_e4m3fn", "QGMMA.64x256x32.F32.E4M3.E4M3"), ("float8_e5m2", "QGMMA.64x256x32.F32.E5M2.E5M2")],
+    [("", 1), ("a", 2), ("b", 0), ("ab", 1)], times=2))
+def test_hopper_adds_up_eight_bits_by_tensor_cores_alone_where_it_is_fast(daemon, dtype, product, transposed, copies):
+    kernel = _compiled(daemon, _product(4096, 4096, 4096, dtype, "a" in transposed, "b" in transposed), fast=True)
+    row = _tiles_of(kernel)
+    assert row["name"] == f"kiln_tile_{copies}" and kernel.report()["launches"] == copies + 1
+    assert "added up by tensor cores alone" in kernel.report()["generator"]["why"]
+    assert "mma_fast" in kernel.source("tile")
+    loop = main_loop(daemon, row["name"])
+    compare(row["main_loop"], loop)
+    products = [opcode for opcode in loop.opcodes if opcode.startswith(product)]
+    assert len(products) == 4 == loop.arithmetic, loop.kinds
+    assert len(loop.opcodes) <= 18 * len(products), loop.kinds
+    for kind in ("FADD", "LDG", "LDS", "STL", "LDL"):
+        assert loop.kinds[kind] == 0, loop.kinds
+
+
+# A small one has smaller blocks, and half as many steps at once.
+@pytest.mark.parametrize("size", [1024, 4095])
+def test_hopper_adds_up_eight_bits_of_every_size_by_tensor_cores_alone_where_it_is_fast(daemon, size):
+    a, b, sums = _product(size, size, size, "float8_e4m3fn", b_transposed=True)
+    scaled = te.compute((size, size), lambda i, j: te.tanh(te.exp(sums[i, j] * 0.125)).astype("bfloat16"), "C")
+    row = _tiles_of(_compiled(daemon, [a, b, scaled], fast=True), most_spilled=32)
+    loop = main_loop(daemon, row["name"])
+    compare(row["main_loop"], loop)
+    products = collections.Counter(opcode.split(".")[1] for opcode in loop.opcodes if opcode.startswith("QGMMA"))
+    assert len(products) == 1 and loop.kinds["FADD"] == loop.kinds["STL"] == 0, loop.kinds
+    assert len(loop.opcodes) <= (18 * products.total() if "64x256x32" in products else 48), loop.kinds
 
 
 # Rows of any length are copied to where hardware can copy them without threads.

@@ -146,6 +146,32 @@ TEST(TileContraction, BlocksAreOfOtherShapesForEightBits) {
   EXPECT_EQ(shape_of("float8_e5m2", "float32", "4096, 4096", "k, i"), "128 x 128 x 64, 8");
 }
 
+/// Sums that are there once have blocks as large as those of other types.
+TEST(TileContraction, SumsOfByteFloatsAreThereOnceWhereTensorCoresKeepThem) {
+  using enum tile::ByteFloatSums;
+  const auto text_of = [](std::string_view type, tile::ByteFloatSums sums) {
+    const language::Kernel kernel =
+        kernel_of(fmt::format("kernel k(A: {0}[4096, 4096], B: {0}[4096, 4096])"
+                              " -> (C: float32[4096, 4096]) {{ C[i, j] ="
+                              " sum[k < 4096](float32(A[i, k]) * float32(B[j, k])) }}",
+                              type))
+            .kernel;
+    const tile::BlockShape shape = tile::block_shapes(kernel, sums)[0];
+    const std::string text = tile::print(tile::contraction(kernel, shape));
+    return fmt::format("{} x {} x {}, {}, {}", shape.rows, shape.columns, shape.steps, shape.warps,
+                       text.substr(text.find("mma"), 8));
+  };
+  EXPECT_EQ(text_of("float8_e5m2", InParts), "128 x 128 x 128, 8, mma t3, ");
+  EXPECT_EQ(text_of("float8_e5m2", InFewBits), "128 x 256 x 128, 8, mma_fast");
+  EXPECT_EQ(text_of("float8_e5m2", InFloat32), "128 x 256 x 128, 8, mma t3, ");
+  EXPECT_EQ(text_of("float16", InFewBits), "128 x 256 x 64, 8, mma t3, ");
+
+  EXPECT_EQ(tile::byte_float_sums("sm_90", false), InParts);
+  EXPECT_EQ(tile::byte_float_sums("sm_90", true), InFewBits);
+  EXPECT_EQ(tile::byte_float_sums("sm_100", false), InFloat32);
+  EXPECT_EQ(tile::byte_float_sums("sm_100", true), InFloat32);
+}
+
 TEST(TileContraction, PartsOfSumsAreLongerWhereTensorFloatsAreTurned) {
   const auto steps_of = [](std::string_view a, std::string_view b) {
     const language::Kernel kernel =
