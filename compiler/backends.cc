@@ -7,6 +7,8 @@
 #include "compiler/autoschedule/templates/gpu_machine.h"
 #include "compiler/codegen/cpu_artifact.h"
 #include "compiler/codegen/cuda_compile.h"
+#include "compiler/codegen/matrix_chains.h"
+#include "compiler/ir/matrix_unit.h"
 #include "compiler/language/tables/hints.h"
 #include "compiler/passes/notes.h"
 #include "compiler/tile_code.h"
@@ -48,7 +50,8 @@ codegen::CudaOptions cuda_options(const Target& target, const CompileOptions& op
   const std::string_view arch = without_figures(target.arch);
   return {.arch = arch,
           .strict = options.strict,
-          .multiprocessors = autoschedule::gpu_machine(arch).multiprocessors};
+          .multiprocessors = autoschedule::gpu_machine(arch).multiprocessors,
+          .short_sums = options.fast && !options.strict};
 }
 
 std::string aligned_cuda(const ir::Kernel& kernel, const Target& target,
@@ -87,15 +90,26 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
 
 std::string cuda_source(const ir::Kernel& kernel, const Target& target,
                         const CompileOptions& options, std::string_view what) {
-  if (what == "cuda")
-    return codegen::cuda_text(kernel, nullptr, cuda_options(target, options).multiprocessors);
+  if (what == "cuda") return codegen::cuda_text(kernel, nullptr, cuda_options(target, options));
   return codegen::make_cuda_artifact(kernel, nullptr, cuda_options(target, options)).ptx;
 }
 
 void add_no_code(const language::Kernel&, const ir::Kernel&, const Target&, const CompileOptions&,
                  Artifact&) {}
 
-void add_no_notes(const language::Schedule&, const Target&, const CompileOptions&, ir::Kernel&) {}
+/// Where tensor cores add up 8-bit floats in fewer bits than float32 has.
+void note_short_sums(const language::Schedule&, const Target& target, const CompileOptions& options,
+                     ir::Kernel& lowered) {
+  const bool may_be_short =
+      ir::has_short_sums(without_figures(target.arch)) && codegen::has_matrix_chains(lowered);
+  if (!may_be_short) return;
+  passes::add_note(
+      lowered,
+      cuda_options(target, options).short_sums
+          ? "8-bit floats are added up by tensor cores alone, in fewer bits than float32 has"
+          : "tensor cores add up at most 128 steps of 8-bit floats, and float32 these; with fast "
+            "(fast=True, --fast) tensor cores all of them, in fewer bits");
+}
 
 constexpr std::array<std::string_view, 2> kCpuSources = {"llvm", "asm"};
 constexpr std::array<std::string_view, 3> kCudaSources = {"cuda", "ptx", "tile"};
@@ -116,7 +130,7 @@ constexpr std::array kBackends = {
             .add_code = add_tile_code,
             .source = cuda_source,
             .aligned = aligned_cuda,
-            .add_notes = add_no_notes},
+            .add_notes = note_short_sums},
 };
 
 }  // namespace

@@ -106,7 +106,9 @@ void KernelChoice::add_flags_to(CLI::App& command) {
       ->excludes(from);
   command.add_flag("--no-auto", no_auto, "leave stages without a step as plain loops");
   command.add_flag("--strict", strict, "never reassociate");
-  command.add_flag("--fast", fast, "reassociate float scans and reductions where it helps");
+  command.add_flag("--fast", fast,
+                   "reassociate float scans and reductions where it helps, and keep sums of "
+                   "8-bit floats in the fewer bits of tensor cores");
 }
 
 std::pair<std::string, std::string> KernelChoice::read() const {

@@ -82,7 +82,7 @@ nlohmann::json kernels_json(std::string_view cubin, const std::vector<Launch>& l
 Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided,
                             const CudaOptions& options) {
   const std::vector<Chosen> chosen = variants_of(compact, strided);
-  const CudaSource source = cuda_source(entries_of(chosen), options.multiprocessors);
+  const CudaSource source = cuda_source(entries_of(chosen), options);
   Artifact artifact;
   artifact.target = TargetKind::Cuda;
   artifact.arch = options.arch.empty() ? ir::kDefaultGpuArch : options.arch;
@@ -113,7 +113,7 @@ std::string aligned_cuda(const ir::Kernel& kernel, const CudaOptions& options) {
   const ir::PrintedKernel loops = ir::print_with_lines(kernel);
   // The first is the one that most calls run.
   const CudaEntry entry = variants_of(kernel, nullptr).front().entry;
-  const CudaSource source = cuda_source({&entry, 1}, options.multiprocessors);
+  const CudaSource source = cuda_source({&entry, 1}, options);
   CudaOptions with_lines = options;
   if (with_lines.arch.empty()) with_lines.arch = ir::kDefaultGpuArch;
   with_lines.lines = true;
@@ -133,8 +133,8 @@ std::string aligned_cuda(const ir::Kernel& kernel, const CudaOptions& options) {
 }
 
 std::string cuda_text(const ir::Kernel& compact, const ir::Kernel* strided,
-                      int64_t multiprocessors) {
-  return cuda_source(entries_of(variants_of(compact, strided)), multiprocessors).text;
+                      const CudaOptions& options) {
+  return cuda_source(entries_of(variants_of(compact, strided)), options).text;
 }
 
 }  // namespace kiln::codegen

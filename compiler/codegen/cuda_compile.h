@@ -19,8 +19,8 @@ Artifact make_cuda_artifact(const ir::Kernel& compact, const ir::Kernel* strided
 /// disassembler.
 std::string aligned_cuda(const ir::Kernel& kernel, const CudaOptions& options);
 
-/// The CUDA C of the same, for a GPU with so many multiprocessors; 0: for any.
+/// The CUDA C of the same.
 std::string cuda_text(const ir::Kernel& compact, const ir::Kernel* strided,
-                      int64_t multiprocessors = 0);
+                      const CudaOptions& options = {});
 
 }  // namespace kiln::codegen

@@ -56,12 +56,12 @@ std::string_view vector_type(int64_t bytes) {
 class Function {
  public:
   Function(const CudaEntry& entry, const LaunchNest& nest, const HostLoops& around,
-           LaunchOrder order, int64_t multiprocessors)
+           LaunchOrder order, const CudaOptions& options)
       : kernel_(*entry.kernel),
         nest_(nest),
         around_(around),
         order_(order),
-        multiprocessors_(multiprocessors),
+        options_(options),
         has_narrow_sizes_(entry.is_narrow),
         is_narrow_(entry.is_narrow || has_narrow_indices(nest, around)) {
     for (const For* axis : nest.axes)
@@ -75,13 +75,13 @@ class Function {
         cuda_parameters(kernel_, nest_.body, around_, names_, size_type());
     MatrixBuffers matrices = matrix_buffers(nest_.body, nest_.axes);
     sums_ = std::move(matrices.sums);
-    chains_ = matrix_chains(nest_.body, nest_.axes);
+    if (!options_.short_sums) chains_ = matrix_chains(nest_.body, nest_.axes);
     TurnLoops turns = turn_loops(nest_.body);
     written_twice_ = std::move(turns.written_twice);
     rests_ = rest_loops(nest_.body);
     const RegisterNeeds needs{.has_matrices = !sums_.empty(),
                               .has_turns = !turns.all.empty(),
-                              .multiprocessors = multiprocessors_};
+                              .multiprocessors = options_.multiprocessors};
     line("extern \"C\" __global__ void {}{}({}) {{", launch_bounds_of(nest_, needs), name,
          parameters);
     ++depth_;
@@ -515,7 +515,7 @@ class Function {
   const LaunchNest& nest_;
   const HostLoops& around_;  // at most one, whose number is the last argument
   const LaunchOrder order_;
-  const int64_t multiprocessors_;
+  const CudaOptions& options_;
   const bool has_narrow_sizes_;
   const bool is_narrow_;  // loop variables and what is made of them have 32 bits
   CudaNames names_;
@@ -544,7 +544,7 @@ class Function {
 
 }  // namespace
 
-CudaSource cuda_source(std::span<const CudaEntry> entries, int64_t multiprocessors) {
+CudaSource cuda_source(std::span<const CudaEntry> entries, const CudaOptions& options) {
   CudaSource result;
   std::string functions;
   for (const CudaEntry& entry : entries) {
@@ -566,7 +566,7 @@ CudaSource cuda_source(std::span<const CudaEntry> entries, int64_t multiprocesso
         functions += "\n";
         result.statements.push_back(nullptr);
       }
-      Function function(entry, nest, around, orders[launches.size()], multiprocessors);
+      Function function(entry, nest, around, orders[launches.size()], options);
       functions += function(name);
       const std::vector<const Node*> statements = function.statements();
       result.statements.insert(result.statements.end(), statements.begin(), statements.end());

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/codegen/nvrtc.h"
 #include "compiler/ir/kernel.h"
 #include "runtime/core/artifact.h"
 
@@ -25,8 +26,8 @@ struct CudaSource {
 };
 
 /// The kernels as CUDA C, a __global__ function a launch, called as runtime/core/kernel_abi.h says.
-/// Registers are shared out for a GPU with so many multiprocessors; 0: for any. Throws Unsupported
-/// for what CUDA does not know yet.
-CudaSource cuda_source(std::span<const CudaEntry> entries, int64_t multiprocessors = 0);
+/// Registers are shared out for a GPU with as many multiprocessors as the options say. Throws
+/// Unsupported for what CUDA does not know yet.
+CudaSource cuda_source(std::span<const CudaEntry> entries, const CudaOptions& options = {});
 
 }  // namespace kiln::codegen

@@ -103,4 +103,14 @@ std::vector<ChainLink> matrix_chains(const Stmt& body, const std::vector<const F
   return std::move(walk.found);
 }
 
+bool has_matrix_chains(const Kernel& kernel) {
+  bool has_some = false;
+  map_launches(kernel.body, [&](const Stmt& launched, const HostLoops&) {
+    const LaunchNest nest = launch_nest(launched);
+    has_some = has_some || !matrix_chains(nest.body, nest.axes).empty();
+    return launched;
+  });
+  return has_some;
+}
+
 }  // namespace kiln::codegen

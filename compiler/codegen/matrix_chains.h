@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "compiler/ir/kernel.h"
 #include "compiler/ir/launch.h"
 
 namespace kiln::codegen {
@@ -25,5 +26,8 @@ struct ChainLink {
 ///                   await  for g in 0..2 { product of 32 steps } }
 ///     ->  the two loops are one chain of 128 steps
 std::vector<ChainLink> matrix_chains(const ir::Stmt& body, const std::vector<const ir::For*>& axes);
+
+/// Whether a launch of a lowered kernel has such products.
+bool has_matrix_chains(const ir::Kernel& kernel);
 
 }  // namespace kiln::codegen

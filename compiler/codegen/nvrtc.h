@@ -17,6 +17,7 @@ struct CudaOptions {
   bool strict = false;          // a product and a sum are rounded each, never as one multiply-add
   bool lines = false;           // the code says which line of the source it is of
   int64_t multiprocessors = 0;  // that sources are written for; 0: not known
+  bool short_sums = false;      // 8-bit floats are added up by tensor cores alone
 };
 
 /// Throws InvalidArgument ARCH for what is not written as an architecture.

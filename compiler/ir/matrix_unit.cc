@@ -44,6 +44,11 @@ MatrixUnit tensor_float_unit() {
   return {.sums = DType::Float32, .steps = 8, .first_capability = 80, .is_exact = false};
 }
 
+bool has_short_sums(std::string_view arch) {
+  const int capability = capability_of(arch);
+  return capability == 89 || capability >= 120;
+}
+
 bool has_matrix_unit(std::string_view arch, const MatrixUnit& unit) {
   return capability_of(arch) >= unit.first_capability;
 }

@@ -34,4 +34,8 @@ MatrixUnit tensor_float_unit();
 /// Whether an architecture ("sm_90", "sm_90a"; empty is the default) has it.
 bool has_matrix_unit(std::string_view arch, const MatrixUnit& unit);
 
+/// Whether that of 8-bit floats adds them up in fewer bits than float32 has; between sm_89 and
+/// sm_120 it multiplies them as float16.
+bool has_short_sums(std::string_view arch);
+
 }  // namespace kiln::ir

@@ -213,7 +213,7 @@ TEST(CudaSource, GivesTheRegistersOfAMultiprocessorToFewThreads) {
                       " for i in 0..{0} bind(blockIdx.x) {{ for j in 0..512 bind(threadIdx.x) "
                       "{{ {1} }} }} }}",
                       blocks, body)),
-                  nullptr, multiprocessors);
+                  nullptr, {.multiprocessors = multiprocessors});
     const size_t at = text.find("__launch_bounds__(");
     return at == std::string::npos ? text : text.substr(at, text.find(')', at) + 1 - at);
   };

@@ -229,6 +229,17 @@ INSTANTIATE_TEST_SUITE_P(OfTensorFloats, MatrixTiles, ::testing::ValuesIn(kTenso
 INSTANTIATE_TEST_SUITE_P(OfAllAxes, MatrixTiles, ::testing::ValuesIn(kJoinedCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// Where a sum is in parts, of these, which are the last stage.
+std::vector<std::string> sketches_of(const std::string& text, std::string_view arch,
+                                     const CompileOptions& options = {}) {
+  const language::TextKernel kernel = kernel_of(text);
+  const SketchSpace space(kernel.kernel, {}, {TargetKind::Cuda, std::string(arch)}, options);
+  std::vector<std::string> names;
+  for (const autoschedule::Sketch& sketch : space.stages().back().sketches)
+    names.push_back(sketch.name);
+  return names;
+}
+
 /// Lanes have neighbours of factors whose bytes are turned: rows that are eight apart do not do.
 TEST(MatrixTiles, OfTurnedBytesAreInAnOrderOfTheirOwn) {
   const language::TextKernel plain =
@@ -309,6 +320,23 @@ TEST(MatrixTiles, OfByteFloatsHaveNoChainOfMoreSteps) {
   EXPECT_EQ(gpu_difference(text, loops, {}), "");
 }
 
+/// Then a warp has as many of them as of other types. Of sm_90, which multiplies them as halves,
+/// there is nothing to gain.
+TEST(MatrixTiles, OfByteFloatsAreAddedUpByTensorCoresWhereItIsFast) {
+  const std::string text =
+      product("k, i", "4096, 4096", "k, j", "4096, 4096", "4096, 4096", "4096", "float8_e4m3fn");
+  const CompileOptions fast{.fast = true};
+  for (const char* const arch : {"sm_89", "sm_120"}) {
+    const ir::Kernel loops = gpu_loops(kernel_of(text), fast, arch);
+    const codegen::CudaEntry entry{"k", &loops};
+    const std::string source = codegen::cuda_source({&entry, 1}, {.short_sums = true}).text;
+    EXPECT_EQ(count_in(source, "kiln_chain"), 0U) << source;
+    EXPECT_EQ(count_in(source, "float C_local[128];"), 1U) << source;
+    EXPECT_EQ(sketches_of(text, arch, fast)[0], "matrix instructions, 256 x 128 a block");
+  }
+  EXPECT_EQ(ir::print(gpu_loops(kernel_of(text), fast)), ir::print(gpu_loops(kernel_of(text))));
+}
+
 /// NVRTC's time goes by the calls that it reads.
 TEST(MatrixTiles, AreOneCallForEachProductOfATile) {
   const auto calls = [](std::string_view type, std::string_view function) {
@@ -320,17 +348,6 @@ TEST(MatrixTiles, AreOneCallForEachProductOfATile) {
   // Three iterations that are written out, and those that are left.
   EXPECT_EQ(calls("int8", "kiln_multiply_bytes<signed char"), 4U);
   EXPECT_EQ(calls("float16", "kiln_multiply<kiln_float16"), 4U);
-}
-
-/// Where a sum is in parts, of these, which are the last stage.
-std::vector<std::string> sketches_of(const std::string& text, std::string_view arch,
-                                     const CompileOptions& options = {}) {
-  const language::TextKernel kernel = kernel_of(text);
-  const SketchSpace space(kernel.kernel, {}, {TargetKind::Cuda, std::string(arch)}, options);
-  std::vector<std::string> names;
-  for (const autoschedule::Sketch& sketch : space.stages().back().sketches)
-    names.push_back(sketch.name);
-  return names;
 }
 
 std::string square(int n) {

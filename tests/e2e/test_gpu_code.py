@@ -24,11 +24,11 @@ def _product(m, n, l, dtype="float32", a_transposed=False, b_transposed=False, b
     return [a, b, te.compute((*batch, m, n), sums, "C")]
 
 
-def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None, spilled=0, blocks=None):
+def _loop_of(daemon, tensors, arch, entry="kiln_compact_0", schedule=None, spilled=0, blocks=None, **options):
     """`blocks`: so many of the last kernel's a multiprocessor has at once, at least, where that is asked."""
     try:
         inputs = (schedule, tensors) if schedule else (tensors,)
-        kernel = kiln.compile(*inputs, target="cuda", arch=arch, connection=daemon.connection)
+        kernel = kiln.compile(*inputs, target="cuda", arch=arch, connection=daemon.connection, **options)
     except kiln.Unavailable as error:
         pytest.skip(f"no NVRTC here: {error.message}")
     rows = kernel.report()["kernels"]
@@ -175,6 +175,35 @@ def test_products_of_8_bit_floats_are_matrix_instructions(daemon, arch, transpos
     # Both wait between matrix instructions, sm_89 in additions to nothing.
     waits = loop.kinds["NOP"] if arch == "sm_120" else loop.kinds["UIADD3"]
     assert 128 / (len(loop.opcodes) - waits) > {"": 0.28, "a": 0.22, "b": 0.34, "ab": 0.28}[transposed], loop.kinds
+
+
+# With `fast` they are added up by tensor cores alone, so that a warp has as many sums as of other types.
+@pytest.mark.parametrize(("transposed", "arch"), covering(["", "a", "b", "ab"], ["sm_89", "sm_120"], times=2))
+def test_products_of_8_bit_floats_are_added_up_by_tensor_cores_alone_where_it_is_fast(daemon, arch, transposed):
+    tensors = _product(4096, 4096, 4096, "float8_e4m3fn", "a" in transposed, "b" in transposed)
+    loop = _loop_of(daemon, tensors, arch, fast=True)
+    assert loop.kinds["QMMA"] == 3 * 64 and loop.kinds["FADD"] == 0, loop.kinds
+    assert loop.kinds["PRMT"] == {"": 0.5, "a": 1, "b": 0, "ab": 0.5}[transposed] * loop.kinds["QMMA"], loop.kinds
+    assert loop.widths("LDGSTS") == {16} and loop.kinds["LDG"] == 0 and loop.kinds["STS"] == 0, loop.kinds
+    waits = loop.kinds["NOP"] if arch == "sm_120" else loop.kinds["UIADD3"]
+    assert loop.kinds["QMMA"] / (len(loop.opcodes) - waits) > {"": 0.47, "a": 0.37, "b": 0.65, "ab": 0.47}[transposed], loop.kinds
+
+
+def test_a_report_says_how_8_bit_floats_are_added_up(daemon):
+    def notes(dtype, arch, **options):
+        try:
+            kernel = kiln.compile(_product(256, 256, 256, dtype), target="cuda", arch=arch, connection=daemon.connection, **options)
+        except kiln.Unavailable as error:
+            pytest.skip(f"no NVRTC here: {error.message}")
+        return kernel.report()["notes"]
+
+    assert notes("float8_e5m2", "sm_89") == [
+        "tensor cores add up at most 128 steps of 8-bit floats, and float32 these; with fast (fast=True, --fast) tensor cores all of them, "
+        "in fewer bits"]
+    assert notes("float8_e5m2", "sm_89", fast=True) == [
+        "8-bit floats are added up by tensor cores alone, in fewer bits than float32 has"]
+    assert notes("float8_e5m2", "sm_89", fast=True, strict=True) == []
+    assert notes("float8_e5m2", "sm_80", fast=True) == notes("float16", "sm_89", fast=True) == []
 
 
 # There are too few blocks of the larger tile for all multiprocessors.

@@ -39,14 +39,16 @@ std::optional<ir::MatrixUnit> unit_of(const Chooser& chooser, const Stage& stage
            ir::as<ir::TensorRead>(call->args[0]) != nullptr && call->type.element == DType::Float32;
   };
   const ir::Binary& product = *summed_product(stage);
-  const auto unit = takes_tensor_float(product.a) && takes_tensor_float(product.b)
-                        ? ir::tensor_float_unit()
-                        : ir::matrix_unit(contraction.row_factor->type.element,
-                                          contraction.column_factor->type.element);
+  auto unit = takes_tensor_float(product.a) && takes_tensor_float(product.b)
+                  ? ir::tensor_float_unit()
+                  : ir::matrix_unit(contraction.row_factor->type.element,
+                                    contraction.column_factor->type.element);
   const bool serves = unit && ir::has_matrix_unit(chooser.arch, *unit) &&
                       (unit->is_exact || !chooser.options.strict) && stage.types[0] == unit->sums &&
                       product.type.element == unit->sums;
-  return serves ? unit : std::nullopt;
+  if (!serves) return std::nullopt;
+  if (chooser.options.fast && ir::has_short_sums(chooser.arch)) unit->chained_steps = 0;
+  return unit;
 }
 
 /// What all tiles of the stage have in common; nothing where it has none.

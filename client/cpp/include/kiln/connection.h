@@ -42,7 +42,8 @@ struct BuildOptions {
   bool automatic = true;
   /// No reassociation, ever.
   bool strict = false;
-  /// Float scans and reductions may be reassociated.
+  /// Float scans and reductions may be reassociated, and sums of 8-bit floats have as few bits as
+  /// tensor cores keep (docs/gpu.md).
   bool fast = false;
   /// Every variant of the kernel orders a reduction alike.
   bool reproducible = true;

@@ -73,8 +73,10 @@ def build(
     """A function that runs the kernel on a device the daemon has.
 
     `inputs` is a schedule with `args` its arguments, a list of tensors that are the arguments, a kernel
-    of a kernel file, or what lower returned. With `check_nan` the kernel is interpreted, and the first
-    element that becomes NaN stops a call (InvalidArgument, reason NAN).
+    of a kernel file, or what lower returned. `strict` keeps sums of floats in the order of the
+    definition; with `fast` scans of them may have another order, too, and on GPUs sums of 8-bit floats
+    as few bits as tensor cores keep. With `check_nan` the kernel is interpreted, and the first element
+    that becomes NaN stops a call (InvalidArgument, reason NAN).
     """
     options = {
         "auto": auto, "strict": strict, "fast": fast, "reproducible": reproducible, "binds": binds
