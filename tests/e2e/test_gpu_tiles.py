@@ -398,6 +398,15 @@ def test_trouble_with_the_compiler_of_tiles_is_a_sentence(start, folder, script,
     assert [row["name"] for row in kernel.report()["kernels"]] == ["kiln_compact_0"]
 
 
+# Sums of 8-bit floats that stay in tensor cores are of Tile IR 13.3; all else is of 13.1.
+def test_one_that_is_too_old_for_what_is_fast_is_a_sentence(start, folder):
+    program = _fake(folder, 'echo "of 13.$(($(od -An -tu1 -j9 -N1 "$4")))"; exit 2')
+    daemon = start(environment={"KILN_TILEIRAS": str(program)})
+    for fast, version in ((False, 1), (True, 3)):
+        kernel = _compiled(daemon, _product(512, 512, 512, "float8_e5m2", b_transposed=True), fast=fast)
+        assert kernel.report()["generator"] == {"name": "CUDA C", "why": f"{program} failed with exit code 2: of 13.{version}"}
+
+
 def test_one_that_is_not_there_is_a_sentence(start, folder):
     daemon = start(environment={"KILN_TILEIRAS": str(folder / "none")})
     kernel = _compiled(daemon, _product(512, 512, 512, "float16"))
