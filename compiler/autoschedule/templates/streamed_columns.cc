@@ -24,7 +24,7 @@ constexpr double kLineBytes = Transfers::kLineBytes;
 constexpr int64_t kLeastTileRows = 3;
 constexpr int64_t kMostTileRows = 12;
 constexpr int64_t kVectors[] = {1, 2, 4};
-constexpr int64_t kLeastStepsAtOnce = 3;
+constexpr int64_t kLeastStepsAtOnce = 4;
 constexpr int64_t kMostStepsAtOnce = 16;
 // Longer ones are read faster, and are tried first.
 constexpr int64_t kBlocks[] = {8192, 4096, 2048, 1024, 512, 256, 128};
