@@ -430,5 +430,23 @@ TEST(ChooseImages, LeavesPaddingThatIsReadTwiceAtTheRoot) {
   EXPECT_FALSE(has(chosen(kernel), "compute_at(P,")) << chosen(kernel);
 }
 
+/// Channels last, of windows that are written out: of 16 registers sums take 8 where columns come
+/// from L2, and 12 where L1 has them.
+TEST(ChooseImages, WindowsThatAreWrittenOutHaveRegistersBesideSums) {
+  const auto tile = [](int channels, int window, int filters, const std::string& arch) {
+    const std::string text = fmt::format(
+        "kernel k(X: float32[8, 30, 30, {0}], F: float32[{2}, {0}, {1}, {1}]) -> "
+        "(Y: float32[8, 24, 24, {2}]) {{\n"
+        "  Y[n, y, x, f] = sum[c < {0}, i < {1}, j < {1}](X[n, y + i, x + j, c] * F[f, c, i, j])\n"
+        "}}\n",
+        channels, window, filters);
+    return chosen(kernel_of(text), {.kind = TargetKind::Llvm, .arch = arch});
+  };
+  EXPECT_TRUE(has(tile(53, 5, 32, "znver3"), "split(Y.x, factor=4)\n  split(Y.f, factor=16)"));
+  EXPECT_TRUE(has(tile(10, 3, 32, "znver3"), "split(Y.x, factor=6)\n  split(Y.f, factor=16)"));
+  EXPECT_FALSE(has(tile(5, 3, 48, "znver3"), "split(Y.f, factor=24)"));
+  EXPECT_TRUE(has(tile(53, 5, 32, "znver4"), "split(Y.x, factor=12)")) << tile(53, 5, 32, "znver4");
+}
+
 }  // namespace
 }  // namespace kiln::testing

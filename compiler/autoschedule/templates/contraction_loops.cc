@@ -386,6 +386,12 @@ void unroll_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
   }
 }
 
+bool writes_out_window(const StageGraph& graph, const Tiling& tiling, int64_t sums) {
+  if (tiling.reduce.size() < 2) return false;
+  const int64_t extent = constant_extent(graph, tiling.reduce.back()).value_or(kMostUnrolled);
+  return extent > 1 && extent <= kMostUnrolled / sums;
+}
+
 void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                           const Values& values) {
   const StageId id = tiling.stage;

@@ -79,6 +79,9 @@ int64_t registers_of_tile(const Tiling& tiling, const Values& values);
 void unroll_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
                    const std::vector<AxisId>& reduce, StepWriter& steps, int64_t sums);
 
+/// Whether it writes out steps of a tile with so many sums.
+bool writes_out_window(const StageGraph& graph, const Tiling& tiling, int64_t sums);
+
 // What sketches write. Of the values, "rows" and "lanes" are the tile; "parallel" is for all.
 
 /// Rows of vectors of columns: each step of the reduction reads one vector of columns and adds it,

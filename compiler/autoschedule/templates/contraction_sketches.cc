@@ -127,6 +127,7 @@ class Sketches {
     if (size.rows == 0) size.rows = kAnyExtent;
     if (size.columns == 0) size.columns = kAnyExtent;
     size.most_rows = kMostRows;
+    size.writes_out_steps = writes_out_window(graph_, tiling_, size.most_sums);
     size.loop_cycles = machine_.loop_cycles;
     product.panel_batch = products_along(graph_, tiling_.panel_batch);
     product.row_batch = products_along(graph_, tiling_.row_batch);
