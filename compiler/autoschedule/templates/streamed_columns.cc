@@ -185,7 +185,9 @@ void write_streamed_columns(const StageGraph& graph, const Tiling& tiling, StepW
   // First as the sums are to lie, then as the results are stored.
   const Columns lying = split_columns(graph, tiling, steps, values);
   steps.reorder(id, joined({tiling.batch, {lying.blocks, lying.tiles, row, lying.column}}));
-  const auto [sums, axes] = steps.cache_write(id, "global");
+  const auto made = steps.cache_write(id, "global");
+  const StageId sums = made.first;
+  const std::vector<AxisId>& axes = made.second;
   const size_t batch = tiling.batch.size();
   const std::vector<AxisId> outer(axes.begin(),
                                   axes.begin() + static_cast<std::ptrdiff_t>(batch) + 1);
