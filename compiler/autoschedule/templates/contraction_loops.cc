@@ -266,11 +266,6 @@ void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
   steps.unroll(tiling.stage, row);
 }
 
-/// Whether cores share the copy of the rows of a product that they share.
-bool shares_rows(const Tiling& tiling, bool parallel) {
-  return parallel && tiling.row_copy_alone == 0;
-}
-
 /// Cycles of a copy that is not worth waking other cores; 0 where it is, or nobody knows.
 double copy_alone(const Chooser& chooser, const std::vector<AxisId>& axes) {
   const Machine& machine = chooser.machine;
@@ -384,6 +379,10 @@ void unroll_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
     sums *= *extent;
     if (*extent > 1) steps.unroll(stage, reduce[i]);
   }
+}
+
+bool shares_rows(const Tiling& tiling, bool parallel) {
+  return parallel && tiling.row_copy_alone == 0;
 }
 
 bool writes_out_window(const StageGraph& graph, const Tiling& tiling, int64_t sums) {

@@ -82,6 +82,9 @@ void unroll_window(const StageGraph& graph, const Tiling& tiling, StageId stage,
 /// Whether it writes out steps of a tile with so many sums.
 bool writes_out_window(const StageGraph& graph, const Tiling& tiling, int64_t sums);
 
+/// Whether cores share the copy of the rows of a product that they share.
+bool shares_rows(const Tiling& tiling, bool parallel);
+
 // What sketches write. Of the values, "rows" and "lanes" are the tile; "parallel" is for all.
 
 /// Rows of vectors of columns: each step of the reduction reads one vector of columns and adds it,

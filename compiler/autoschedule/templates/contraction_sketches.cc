@@ -24,7 +24,6 @@ constexpr int64_t kRowsToTranspose = 32;
 // Rows and columns of a tile of dot products: 16 sums, and 8 vectors loaded for them.
 constexpr int64_t kDotRows = 4;
 constexpr int64_t kFarDotColumns = 3;
-constexpr int64_t kManyRegisters = 32;
 // Of all registers that any CPU has: with more sums they would be added up lane by lane, in another
 // order.
 constexpr int64_t kMostDots = 32;

@@ -20,7 +20,6 @@ constexpr int64_t kBesideSums = 4;
 // 5 x 5 of 53 channels takes a Zen 3 17 ms in tiles of 6 x 16 and 7.9 in those of 4 x 16, a 3 x 3
 // of 5 channels 64 us in 4 x 24 and 34; but one of 10 channels 179 us in 6 x 16 and 197.
 constexpr int64_t kFewVectors = 2;
-constexpr int64_t kManyRegisters = 32;
 constexpr int64_t kAtOnce[] = {1, 2, 3, 4, 6, 8};
 constexpr int64_t kUnitTilesAtOnce[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr int64_t kRowTiles[] = {1, 4, 8, 16, 32};

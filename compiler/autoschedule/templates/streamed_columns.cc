@@ -209,7 +209,7 @@ void write_streamed_columns(const StageGraph& graph, const Tiling& tiling, StepW
     const size_t batches = layout.size();
     const auto [copy, places] =
         steps.cache_read(tiling.rows, sums, joined({layout, {turns, rows, tile_row, step}}));
-    if (parallel && tiling.row_copy_alone == 0) {
+    if (shares_rows(tiling, parallel)) {
       for (size_t i = 0; i <= batches; ++i)
         steps.parallel(copy, places[i]);
     }

@@ -57,6 +57,9 @@ struct TileShape {
   int64_t lanes = 0;
 };
 
+/// Of CPUs with AVX-512; others have 16.
+inline constexpr int64_t kManyRegisters = 32;
+
 /// From so many tasks a core on, what the last ones leave undone does not count.
 inline constexpr int64_t kManyTasks = 16;
 
