@@ -88,8 +88,8 @@ TEST(ChooseSchedule, TakesVectorsAlongTheReductionOfAFewRowsOfATransposedProduct
   te.arguments({A, B, C});
   EXPECT_EQ(te.automatic(),
             R"(fn k(A: float32[16, 256], B: float32[256, 256], C: float32[16, 256]) {
-  for i.outer in 0..4 parallel {
-    for j.outer in 0..64 {
+  for j.outer in 0..64 parallel {
+    for i.outer in 0..4 {
       for i.inner in 0..4 unroll {
         for j.inner in 0..4 unroll {
           C[i.outer*4 + i.inner, j.outer*4 + j.inner] = 0.0

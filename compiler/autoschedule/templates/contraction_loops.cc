@@ -357,6 +357,12 @@ TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter&
   return {row_tiles, row, column_tiles, column};
 }
 
+/// Then there are only tiles of columns for cores to share.
+bool has_one_row_tile(const StageGraph& graph, const Tiling& tiling, const Values& values) {
+  const int64_t extent = constant_extent(graph, tiling.contraction.row).value_or(kAnyExtent);
+  return extent <= values.get("rows", 1);
+}
+
 Reduction split_groups(const Tiling& tiling, StepWriter& steps) {
   Reduction reduction{tiling.reduce, {}};
   if (tiling.group.products == 1) return reduction;
@@ -417,9 +423,8 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
     copy_rows_in_order(graph, tiling, steps, {rows}, row, shares_rows(tiling, parallel));
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) {
+    const bool is_one_tile = tiles[0] == rows && has_one_row_tile(graph, tiling, values);
     std::vector<AxisId> outer = tiling.batch;
-    const int64_t extent = constant_extent(graph, tiling.contraction.row).value_or(kAnyExtent);
-    const bool is_one_tile = tiles[0] == rows && extent <= values.get("rows", 1);
     if (depth.empty()) outer.push_back(is_one_tile ? columns : tiles[0]);
     parallel_outer(graph, steps, id, outer);
   }
@@ -534,7 +539,10 @@ void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, St
   std::vector<AxisId> reduce = tiling.reduce;
   const auto [chunks, chunk] = steps.split(id, reduce.back(), lanes);
   reduce.back() = chunks;
-  steps.reorder(id, joined({tiling.batch, {rows, columns}, reduce, {row, column, chunk}}));
+  const std::vector<AxisId> tiles = values.get("columns first", 0) != 0
+                                        ? std::vector<AxisId>{columns, rows}
+                                        : std::vector<AxisId>{rows, columns};
+  steps.reorder(id, joined({tiling.batch, tiles, reduce, {row, column, chunk}}));
   if (values.get("columns in order", 0) != 0) {
     steps.cache_read(tiling.panel, id,
                      joined({tiling.panel_batch, {columns}, reduce, {column, chunk}}));
@@ -542,8 +550,10 @@ void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, St
   steps.vectorize(id, chunk);
   steps.unroll(id, column);
   steps.unroll(id, row);
-  if (values.get("parallel", 0) != 0)
-    parallel_outer(graph, steps, id, joined({tiling.batch, {rows}}));
+  if (values.get("parallel", 0) != 0) {
+    const AxisId shared = has_one_row_tile(graph, tiling, values) ? columns : tiles[0];
+    parallel_outer(graph, steps, id, joined({tiling.batch, {shared}}));
+  }
 }
 
 }  // namespace kiln::autoschedule

@@ -118,8 +118,9 @@ void write_panels_in_order(const StageGraph& graph, const Tiling& tiling, StepWr
 AxisId write_rows_of_block(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                            const Values& values);
 
-/// Dot products of vectors along the reduction, several rows and "columns" at once. "columns in
-/// order": the column factor is copied first, so that its columns lie along the reduction.
+/// Dot products of vectors along the reduction, several rows and "columns" at once. "columns
+/// first": all rows pass by some columns before the next; "columns in order": the column factor is
+/// copied first, so that its columns lie along the reduction.
 void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, StepWriter& steps,
                 const Values& values);
 

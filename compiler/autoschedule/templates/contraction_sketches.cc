@@ -18,12 +18,15 @@
 namespace kiln::autoschedule {
 namespace {
 
-// With as many rows columns are transposed into panels, whatever product_cost.cc says of these:
-// where columns are long it has 1.5 to 1.9 times what panels take (64 x 784 x 100 on a Zen 3).
+// With as many rows and 32 registers columns are transposed into panels, whatever product_cost.cc
+// says of these. With 16 it has 1.4 to 1.9 times what they take on a Zen 3: of 35 products of 8 to
+// 48 rows 1.4 tells apart what is sooner as dot products (16 x 512 x 512: 100 us, in panels 119)
+// from what is not (24 x 64 x 2000: 142 and 78), but for ties and one of 1.14.
 constexpr int64_t kRowsToTranspose = 32;
-// Rows and columns of a tile of dot products: 16 sums, and 8 vectors loaded for them.
+constexpr double kTransposedPanels = 1.4;
+// Rows and columns of a tile of dot products of unknown sizes: 16 sums, and 8 vectors loaded for
+// them, or where there are 16 registers as many sums as do not spill.
 constexpr int64_t kDotRows = 4;
-constexpr int64_t kFarDotColumns = 3;
 // Of all registers that any CPU has: with more sums they would be added up lane by lane, in another
 // order.
 constexpr int64_t kMostDots = 32;
@@ -84,17 +87,16 @@ class Sketches {
     return unit_tile_sketches(chooser, tiling_, numbers_, product_, may_copy_all, parallel);
   }
 
-  /// Whether columns that are transposed into panels take less than vectors along the reduction: by
-  /// the cycles of each, or where so many rows read them.
+  /// Whether columns that are transposed into panels take less than vectors along the reduction.
   bool gains_by_transposing() const {
     const int64_t rows = numbers_.size.rows;
     const int64_t readers = product_.batch / std::max<int64_t>(product_.panel_batch, 1);
-    if (rows == 0 || rows * readers >= kRowsToTranspose) return true;
+    const bool has_many_registers = numbers_.size.registers >= kManyRegisters;
+    if (rows == 0 || (has_many_registers && rows * readers >= kRowsToTranspose)) return true;
     if (!is_known()) return false;
-    const double dots =
-        static_cast<double>(product_.batch) * dot_cycles(numbers_.size, dots_in_place());
-    return plan_for(Panels::AllInAdvance, false).cycles < dots ||
-           plan_for(Panels::Packed, false).cycles < dots;
+    const double panels = std::min(plan_for(Panels::AllInAdvance, false).cycles,
+                                   plan_for(Panels::Packed, false).cycles);
+    return panels < dots().cycles * (has_many_registers ? 1 : kTransposedPanels);
   }
 
   bool rows_lie_along_sum() const {
@@ -103,18 +105,12 @@ class Sketches {
 
   const ContractionSize& size() const { return numbers_.size; }
 
-  /// Rows and columns of a tile of dot products, of factors as they are. Columns that do not stay
-  /// in L2 come anew for each tile of rows: of twice as many, where there are registers for that,
-  /// and still a tile for each core.
-  DotShape dots_in_place() const {
-    const ContractionSize& size = numbers_.size;
-    const bool is_far = size.columns * size.steps > size.l2_elements;
-    const bool has_tasks = size.rows / (2 * kDotRows) >= size.cores;
-    if (is_far && has_tasks && size.registers >= kManyRegisters)
-      return {2 * kDotRows, kFarDotColumns};
-    // With 16 registers 4 x 4 sums are spilled: 8 x 1024 x 1024 takes 483 us on a Zen 3, with 4 x 3
-    // 201.
-    return {kDotRows, std::min(kDotRows, size.most_sums / kDotRows)};
+  /// Dot products of factors as they are.
+  CheapestPlan dots() const {
+    PlanLimits limits;
+    if (!is_known())
+      limits.tile = {kDotRows, std::min(kDotRows, numbers_.size.most_sums / kDotRows)};
+    return cheapest_plan(product_, Panels::AlongSum, limits, machine_);
   }
 
  private:
@@ -201,6 +197,7 @@ class Sketches {
     const char* name = "outer products";
     auto* write = &write_outer_products;
     switch (plan.panels) {
+      case Panels::AlongSum: break;  // dots_sketch
       case Panels::InPlace:
         parameters.push_back(
             tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0));
@@ -255,10 +252,11 @@ class Sketches {
   Product product_;
 };
 
-/// Of a tile of so many rows and columns. `in_order`: the columns are copied first.
-Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes, DotShape tile,
-                   bool in_order, bool parallel) {
+/// `in_order`: the columns are copied first.
+Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes,
+                   const ProductPlan& plan, bool in_order, bool parallel) {
   const StageGraph& graph = chooser.graph;
+  const DotShape tile{plan.tile.rows, plan.tile.lanes};
   const std::set<int64_t> columns = {1, 2, tile.columns};
   std::set<int64_t> rows = {1, 2, 4, 6, 8, tile.rows};
   std::erase_if(rows, [&](int64_t count) { return count * *columns.rbegin() > kMostDots; });
@@ -266,7 +264,10 @@ Sketch dots_sketch(const Chooser& chooser, const Tiling& tiling, int64_t lanes, 
       tile_parameter(graph, "rows", tiling.contraction.row, {rows.begin(), rows.end()}, tile.rows),
       tile_parameter(graph, "columns", tiling.contraction.column, {columns.begin(), columns.end()},
                      tile.columns)};
-  if (in_order) parameters.push_back({"columns in order", {1}, 1});
+  if (in_order)
+    parameters.push_back({"columns in order", {1}, 1});
+  else
+    parameters.push_back({"columns first", {0, 1}, plan.columns_first ? 1 : 0});
   parameters.push_back(parallel_parameter(parallel));
   return {.name = "dot products",
           .parameters = std::move(parameters),
@@ -315,10 +316,12 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
   // Dot products add in another order than the rest; sketches of a stage must all compute the same
   // bits, so they stand alone.
   if (as_dots && !(in_order && all.gains_by_transposing()))
-    return {dots_sketch(chooser, tiling, *steps, all.dots_in_place(), false, parallel)};
+    return {dots_sketch(chooser, tiling, *steps, all.dots().plan, false, parallel)};
   if (in_order && !as_dots && steps && has_dots_in_order(chooser, id, contraction) &&
       gains_by_dots(all.size())) {
-    return {dots_sketch(chooser, tiling, *steps, best_dots(all.size()), true, parallel)};
+    const DotShape best = best_dots(all.size());
+    const ProductPlan plan{.panels = Panels::AlongSum, .tile = {best.rows, best.columns}};
+    return {dots_sketch(chooser, tiling, *steps, plan, true, parallel)};
   }
   if (!lanes) return {};
   const bool rows_in_order =

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "compiler/autoschedule/templates/tile_cost.h"
+#include <vector>
+
+#include "compiler/autoschedule/templates/product_cost.h"
 
 namespace kiln::autoschedule {
 
@@ -17,6 +19,12 @@ double dot_cycles(const ContractionSize& size, const DotShape& tile);
 
 /// The shape that takes the fewest.
 DotShape best_dots(const ContractionSize& size);
+
+/// Plans of a product of factors that both lie along the sum: a tile of columns stays while all
+/// rows pass by, or one of rows while all columns do.
+std::vector<ProductPlan> dots_plans(const Product& product, const PlanLimits& limits);
+
+ProductCycles dots_cycles(const Product& product, const ProductPlan& plan, const Machine& machine);
 
 /// Whether columns that do not fill their vectors are better transposed, and each sum a dot
 /// product.

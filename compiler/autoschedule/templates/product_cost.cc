@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/autoschedule/templates/dot_products.h"
 #include "compiler/autoschedule/templates/streamed_columns.h"
 #include "compiler/autoschedule/templates/tiled_product.h"
 #include "runtime/core/cpu_name.h"
@@ -198,7 +199,9 @@ double core_share(double extent, double part, double products, int64_t cores) {
 ProductCycles product_cycles(const Product& product, const ProductPlan& plan,
                              const Machine& machine) {
   ProductCycles cycles = plan.panels == Panels::Streamed ? streamed_cycles(product, plan, machine)
-                                                         : cycles_in_tiles(product, plan, machine);
+                         : plan.panels == Panels::AlongSum
+                             ? dots_cycles(product, plan, machine)
+                             : cycles_in_tiles(product, plan, machine);
   double powers = 0;
   for (const double part : {cycles.core, cycles.l2, cycles.l3, cycles.memory})
     powers += part * part * part * part;

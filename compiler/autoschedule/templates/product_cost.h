@@ -13,6 +13,7 @@ namespace kiln::autoschedule {
 enum class Panels {
   InPlace,       // where it is
   Streamed,      // the same, but read once, in the order in which it lies: streamed_columns.h
+  AlongSum,      // the same, in vectors along the sum: dot_products.h
   Packed,        // a core copies the panels of its own columns, for all rows
   AllInAdvance,  // all panels are copied, in the order in which tiles read them
 };

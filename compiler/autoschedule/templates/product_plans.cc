@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "compiler/autoschedule/templates/dot_products.h"
 #include "compiler/autoschedule/templates/product_cost.h"
 #include "compiler/autoschedule/templates/streamed_columns.h"
 
@@ -82,6 +83,7 @@ std::vector<ProductPlan> plans_with(const Product& product, Panels panels, const
   const int64_t row_tiles = ceil_div(product.size.rows, tile.rows);
   switch (panels) {
     case Panels::Streamed: break;  // streamed_plans
+    case Panels::AlongSum: break;  // dots_plans
     case Panels::Packed:
       for (const int64_t at_once : product.unit ? std::span<const int64_t>(kUnitTilesAtOnce)
                                                 : std::span<const int64_t>(kAtOnce)) {
@@ -152,6 +154,10 @@ CheapestPlan cheapest_plan(const Product& product, Panels panels, const PlanLimi
   };
   if (panels == Panels::Streamed) {
     consider(streamed_plans(product, limits, machine));
+    return cheapest;
+  }
+  if (panels == Panels::AlongSum) {
+    consider(dots_plans(product, limits));
     return cheapest;
   }
   for (const TileShape& tile : shapes_of(product, panels, limits, machine))

@@ -20,7 +20,7 @@ struct TiledProduct {
   TiledProduct(const Product& product, const ProductPlan& plan);
 
   bool is_in_place() const {
-    return plan.panels == Panels::InPlace || plan.panels == Panels::Streamed;
+    return plan.panels != Panels::Packed && plan.panels != Panels::AllInAdvance;
   }
   /// Part of all steps that a tile takes at once.
   double depth() const;
