@@ -268,6 +268,25 @@ TEST(ChoosePanels, ReadsTheLargerFactorOfDotProductsOnce) {
   }
 }
 
+/// Bytes and halves are added in groups only where enough rows read the copies that this takes.
+TEST(ChoosePanels, TakesDotProductsOfAFewRowsInThePlaceOfGroups) {
+  const auto has_copies = [](int rows, std::string_view type, std::string_view sum,
+                             const char* cpu) {
+    const std::string text = fmt::format(
+        "kernel k(A: {1}[{0}, 4096], B: {1}[4096, 4096]) -> (C: {2}[{0}, 4096]) {{\n"
+        "  C[i, j] = sum[k < 4096]({2}(A[i, k]) * {2}(B[j, k]))\n"
+        "}}\n",
+        rows, type, sum);
+    return has(steps_of(text, cpu), "cache_read");
+  };
+  EXPECT_FALSE(has_copies(8, "int8", "int32", "znver3"));
+  EXPECT_TRUE(has_copies(32, "int8", "int32", "znver3"));
+  EXPECT_FALSE(has_copies(2, "int8", "int32", "znver4"));
+  EXPECT_TRUE(has_copies(8, "int8", "int32", "znver4"));
+  EXPECT_FALSE(has_copies(4, "bfloat16", "float32", "znver4"));
+  EXPECT_TRUE(has_copies(32, "bfloat16", "float32", "znver4"));
+}
+
 /// Few rows read columns once, each step in another page, which takes a Zen 5 no longer.
 TEST(ChoosePanels, ReadsColumnsOfManyPagesWhereTheyAre) {
   const std::string text =

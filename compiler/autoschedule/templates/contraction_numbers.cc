@@ -14,6 +14,8 @@ constexpr double kTurnedSign = 1.5;
 constexpr int64_t kMostBatch = int64_t{1} << 20;
 // Fewer rows are not what cores share.
 constexpr int64_t kRowsToShare = 64;
+// Rows of a tile: with one vector each, as many as half of the most registers.
+constexpr int64_t kMostRows = 16;
 
 }  // namespace
 
@@ -40,6 +42,53 @@ Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel) 
     numbers.size.few_tasks = numbers.size.few_tasks && constant_extent(graph, axis) == 1;
   numbers.batch = products_along(graph, tiling.batch);
   return numbers;
+}
+
+Product product_of(const Chooser& chooser, const Tiling& tiling, const Numbers& numbers,
+                   bool parallel) {
+  const StageGraph& graph = chooser.graph;
+  const Machine& machine = chooser.machine;
+  const ir::TensorRead& rows = *tiling.contraction.row_factor;
+  const ir::TensorRead& columns = *tiling.contraction.column_factor;
+  Product product{.size = numbers.size, .batch = numbers.batch};
+  ContractionSize& size = product.size;
+  if (size.rows == 0) size.rows = kAnyExtent;
+  if (size.columns == 0) size.columns = kAnyExtent;
+  size.most_rows = kMostRows;
+  size.writes_out_steps = writes_out_window(graph, tiling, size.most_sums);
+  size.loop_cycles = machine.loop_cycles;
+  product.panel_batch = products_along(graph, tiling.panel_batch);
+  product.row_batch = products_along(graph, tiling.row_batch);
+  product.sum_bytes =
+      static_cast<double>(machine.vectors.bytes) / static_cast<double>(size.register_lanes);
+  const auto bytes_of = [&](const ir::TensorRead& read) {
+    return static_cast<double>(size_of(read.type.element) * tiling.group.products);
+  };
+  const auto step_distance = [&](const ir::TensorRead& read) {
+    return static_cast<double>(distance_along(graph, read, tiling.reduce.back()).value_or(0));
+  };
+  product.row_bytes = bytes_of(rows);
+  product.column_bytes = bytes_of(columns);
+  product.group_products = static_cast<double>(tiling.group.products);
+  product.column_distance = step_distance(columns) * product.column_bytes;
+  product.row_distance = step_distance(rows) * product.row_bytes;
+  product.row_neighbour =
+      product.row_bytes *
+      static_cast<double>(distance_along(graph, rows, tiling.contraction.row).value_or(0));
+  for (const AxisId axis : tiling.reduce)
+    product.row_stretches.push_back(
+        {static_cast<double>(constant_extent(graph, axis).value_or(kAnyExtent)),
+         product.row_bytes *
+             static_cast<double>(distance_along(graph, rows, axis).value_or(kAnyExtent))});
+  product.are_columns_apart = !is_contiguous_in(graph, columns, tiling.contraction.column);
+  product.turns_columns = turns_panels(graph, tiling, tiling.register_lanes);
+  product.are_rows_apart = !is_contiguous_in(graph, rows, tiling.reduce.back());
+  product.is_narrow = std::max(product.row_bytes, product.column_bytes) < product.sum_bytes;
+  product.adds_integers = !is_float(graph[tiling.stage].types[0]);
+  product.is_widened = tiling.widens_rows;
+  product.shares_rows = size.few_tasks;
+  product.loop_cycles = parallel ? machine.handed_cycles : 0;
+  return product;
 }
 
 void count_group(ContractionSize& size, const ProductGroup& group, const Machine& machine) {

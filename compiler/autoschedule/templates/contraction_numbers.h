@@ -1,7 +1,7 @@
 #pragma once
 
 #include "compiler/autoschedule/templates/contraction_loops.h"
-#include "compiler/autoschedule/templates/tile_cost.h"
+#include "compiler/autoschedule/templates/product_cost.h"
 
 namespace kiln::autoschedule {
 
@@ -15,6 +15,10 @@ struct Numbers {
 
 /// `parallel`: the tiles of rows are what cores share.
 Numbers numbers_of(const Chooser& chooser, const Tiling& tiling, bool parallel);
+
+/// The same with a middling number for each size that is not known, and how the factors lie.
+Product product_of(const Chooser& chooser, const Tiling& tiling, const Numbers& numbers,
+                   bool parallel);
 
 /// What products that are added in such groups take beside others; steps are not divided.
 void count_group(ContractionSize& size, const ProductGroup& group, const Machine& machine);

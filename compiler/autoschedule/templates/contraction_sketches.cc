@@ -35,8 +35,6 @@ constexpr int64_t kMostDots = 32;
 constexpr int64_t kAnyRows = 8;
 constexpr int64_t kAnyVectors = 2;
 constexpr int64_t kOtherRegisters = 4;
-// Rows of a tile: with one vector each, as many as half of the most registers.
-constexpr int64_t kMostRows = 16;
 
 /// Whether the column factor can be copied for the tiles alone.
 bool may_be_copied(const StageGraph& graph, const Tiling& tiling) {
@@ -54,10 +52,10 @@ class Sketches {
         machine_(chooser.machine),
         tiling_(std::move(tiling)),
         numbers_(numbers_of(chooser, tiling_, parallel)),
-        parallel_(parallel) {
+        parallel_(parallel),
+        product_(product_of(chooser, tiling_, numbers_, parallel)) {
     const int64_t sums = numbers_.size.registers - kOtherRegisters;
     any_tile_ = {std::min(kAnyRows, sums / kAnyVectors), any_lanes};
-    product_ = product();
   }
 
   /// `may_copy`: the column factor can be copied for the tiles alone; `in_order`: and all of it
@@ -94,9 +92,13 @@ class Sketches {
     const bool has_many_registers = numbers_.size.registers >= kManyRegisters;
     if (rows == 0 || (has_many_registers && rows * readers >= kRowsToTranspose)) return true;
     if (!is_known()) return false;
-    const double panels = std::min(plan_for(Panels::AllInAdvance, false).cycles,
-                                   plan_for(Panels::Packed, false).cycles);
-    return panels < dots().cycles * (has_many_registers ? 1 : kTransposedPanels);
+    return in_panels() < dots().cycles * (has_many_registers ? 1 : kTransposedPanels);
+  }
+
+  /// Cycles of the sooner of two ways to copy the columns.
+  double in_panels() const {
+    return std::min(plan_for(Panels::AllInAdvance, may_copy_rows()).cycles,
+                    plan_for(Panels::Packed, may_copy_rows()).cycles);
   }
 
   bool rows_lie_along_sum() const {
@@ -113,52 +115,9 @@ class Sketches {
     return cheapest_plan(product_, Panels::AlongSum, limits, machine_);
   }
 
- private:
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
 
-  Product product() const {
-    Product product{.size = numbers_.size, .batch = numbers_.batch};
-    ContractionSize& size = product.size;
-    if (size.rows == 0) size.rows = kAnyExtent;
-    if (size.columns == 0) size.columns = kAnyExtent;
-    size.most_rows = kMostRows;
-    size.writes_out_steps = writes_out_window(graph_, tiling_, size.most_sums);
-    size.loop_cycles = machine_.loop_cycles;
-    product.panel_batch = products_along(graph_, tiling_.panel_batch);
-    product.row_batch = products_along(graph_, tiling_.row_batch);
-    product.sum_bytes =
-        static_cast<double>(machine_.vectors.bytes) / static_cast<double>(size.register_lanes);
-    const auto bytes_of = [&](const ir::TensorRead& read) {
-      return static_cast<double>(size_of(read.type.element) * tiling_.group.products);
-    };
-    const ir::TensorRead& rows = *tiling_.contraction.row_factor;
-    const ir::TensorRead& columns = *tiling_.contraction.column_factor;
-    product.row_bytes = bytes_of(rows);
-    product.column_bytes = bytes_of(columns);
-    product.group_products = static_cast<double>(tiling_.group.products);
-    product.column_distance = static_cast<double>(step_distance(columns)) * product.column_bytes;
-    product.row_distance = static_cast<double>(step_distance(rows)) * product.row_bytes;
-    product.row_neighbour =
-        product.row_bytes *
-        static_cast<double>(distance_along(graph_, rows, tiling_.contraction.row).value_or(0));
-    for (const AxisId axis : tiling_.reduce)
-      product.row_stretches.push_back(
-          {static_cast<double>(constant_extent(graph_, axis).value_or(kAnyExtent)),
-           product.row_bytes *
-               static_cast<double>(distance_along(graph_, rows, axis).value_or(kAnyExtent))});
-    product.are_columns_apart = !is_contiguous_in(graph_, columns, tiling_.contraction.column);
-    product.turns_columns = turns_panels(graph_, tiling_, tiling_.register_lanes);
-    product.are_rows_apart = !rows_lie_along_sum();
-    product.is_widened = tiling_.widens_rows;
-    product.shares_rows = size.few_tasks;
-    product.loop_cycles = parallel_ ? machine_.handed_cycles : 0;
-    return product;
-  }
-  /// From one step of the sum to the next; 0 where that is not known.
-  int64_t step_distance(const ir::TensorRead& read) const {
-    return distance_along(graph_, read, tiling_.reduce.back()).value_or(0);
-  }
-
+ private:
   CheapestPlan plan_for(Panels panels, bool may_copy_rows) const {
     PlanLimits limits{.may_copy_rows = may_copy_rows};
     if (!is_known()) limits.tile = any_tile_;
@@ -177,7 +136,8 @@ class Sketches {
     const double columns = static_cast<double>(numbers_.panels) * product_.column_bytes;
     // Tiles of many registers read four lines of a step, which is as good from L3.
     return numbers_.size.registers >= kManyRegisters
-               ? numbers_.size.rows <= kMostRows && columns > static_cast<double>(machine_.l3_bytes)
+               ? numbers_.size.rows <= kMostRowsFromMemory &&
+                     columns > static_cast<double>(machine_.l3_bytes)
                : numbers_.size.rows <= kMostStreamedRows &&
                      columns > static_cast<double>(machine_.l2_bytes);
   }
@@ -249,7 +209,7 @@ class Sketches {
   const Numbers numbers_;
   const bool parallel_;
   TileShape any_tile_;
-  Product product_;
+  const Product product_;
 };
 
 /// `in_order`: the columns are copied first.
@@ -306,13 +266,22 @@ std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
       may_copy && only_reorders(graph, *contraction.column_factor,
                                 joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
   if (tiling.group.in_tiles) return all.unit_tiles(chooser, in_order, parallel);
-  if (tiling.group.products > 1) return all.in_order_of_cost(may_copy, in_order, false);
   const std::optional<int64_t> steps =
       vector_factor(graph, id, innermost, chooser.machine.vectors.bytes);
   const bool as_dots =
       steps && !is_contiguous_in(graph, *contraction.column_factor, contraction.column) &&
       is_contiguous_in(graph, *contraction.column_factor, innermost) &&
       is_contiguous_in(graph, *contraction.row_factor, innermost) && may_reassociate(chooser, id);
+  if (tiling.group.products > 1 && as_dots) {
+    // A few rows are not worth a copy of columns that lie along the sum.
+    Tiling plain = tiling;
+    plain.group = {};
+    const Sketches one_by_one(chooser, plain, lanes.value_or(1), parallel);
+    const CheapestPlan dots = one_by_one.dots();
+    if (one_by_one.is_known() && dots.cycles < all.in_panels())
+      return {dots_sketch(chooser, plain, *steps, dots.plan, false, parallel)};
+  }
+  if (tiling.group.products > 1) return all.in_order_of_cost(may_copy, in_order, false);
   // Dot products add in another order than the rest; sketches of a stage must all compute the same
   // bits, so they stand alone.
   if (as_dots && !(in_order && all.gains_by_transposing()))

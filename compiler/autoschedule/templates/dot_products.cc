@@ -24,23 +24,30 @@ constexpr int64_t kMostRowsAlong = 4;
 constexpr int64_t kMostColumnsAlong = 4;
 constexpr int64_t kFarColumns = 3;
 
-double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, double fetch) {
+/// What a step takes of a core for each sum, and for each vector that is loaded.
+struct StepWork {
+  double sum = 0;
+  double vector = 0;
+  double fetch = 0;  // of a vector of columns
+};
+
+double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, const StepWork& work) {
   if (rows == 0 || columns == 0) return 0;
   const auto sums = static_cast<double>(rows * columns);
-  const double busy = std::max(
-      {sums / size.multiply_adds, size.latency, static_cast<double>(rows + columns) / size.loads});
-  const double step = busy + size.dots.loop + fetch * static_cast<double>(columns);
+  const auto vectors = static_cast<double>(rows + columns);
+  const double busy =
+      std::max({work.sum * sums + work.vector * vectors, size.latency, vectors / size.loads});
+  const double step = busy + size.dots.loop + work.fetch * static_cast<double>(columns);
   const int64_t steps = (size.steps + size.register_lanes - 1) / size.register_lanes;
   return static_cast<double>(steps) * step + size.tile_cycles + size.dots.sum * sums;
 }
 
-/// All tiles, whose columns take so many cycles a vector to come.
-double all_tiles(const ContractionSize& size, const DotShape& tile, double fetch) {
+double all_tiles(const ContractionSize& size, const DotShape& tile, const StepWork& work) {
   const int64_t full_columns = size.columns / tile.columns;
   const int64_t full_rows = size.rows / tile.rows;
   const auto across = [&](int64_t rows) {
-    return static_cast<double>(full_columns) * one_tile(size, rows, tile.columns, fetch) +
-           one_tile(size, rows, size.columns % tile.columns, fetch);
+    return static_cast<double>(full_columns) * one_tile(size, rows, tile.columns, work) +
+           one_tile(size, rows, size.columns % tile.columns, work);
   };
   return static_cast<double>(full_rows) * across(tile.rows) + across(size.rows % tile.rows);
 }
@@ -57,8 +64,8 @@ double stream_cycles(const ContractionSize& size, int64_t rows) {
 
 double dot_cycles(const ContractionSize& size, const DotShape& tile) {
   const bool is_near = tile.columns * size.steps <= size.l1_elements * 3 / 4;
-  const double fetch = is_near ? 0 : size.dots.far_vector;
-  return all_tiles(size, tile, fetch) + stream_cycles(size, tile.rows);
+  const StepWork work{.sum = 1 / size.multiply_adds, .fetch = is_near ? 0 : size.dots.far_vector};
+  return all_tiles(size, tile, work) + stream_cycles(size, tile.rows);
 }
 
 DotShape best_dots(const ContractionSize& size) {
@@ -78,6 +85,13 @@ DotShape best_dots(const ContractionSize& size) {
   return best;
 }
 
+/// Integers are multiplied and added by two instructions, and what is narrower than a sum is
+/// widened when it is loaded.
+StepWork work_of(const Product& product, const Machine& machine) {
+  return {.sum = product.adds_integers ? 2 / machine.operations : 1 / product.size.multiply_adds,
+          .vector = product.is_narrow ? 1 / machine.operations : 0};
+}
+
 std::vector<ProductPlan> dots_plans(const Product& product, const PlanLimits& limits) {
   const ContractionSize& size = product.size;
   std::vector<ProductPlan> plans;
@@ -92,11 +106,13 @@ std::vector<ProductPlan> dots_plans(const Product& product, const PlanLimits& li
     return plans;
   }
   const int64_t most_rows = std::min(size.rows, kMostRowsAlong);
-  for (int64_t rows = std::max<int64_t>(most_rows - 1, 1); rows <= most_rows; ++rows) {
+  const bool leaves_rows = size.rows % most_rows != 0;
+  for (int64_t rows = leaves_rows ? most_rows - 1 : most_rows; rows <= most_rows; ++rows) {
     for (int64_t columns = 1; columns <= std::min(size.columns, kMostColumnsAlong); ++columns) {
-      // Beside the sums: the vectors of the columns, and one of a row.
+      // Beside the sums: the vectors of the columns, one of a row, and a product of integers.
       const int64_t sums = rows * columns;
-      if (sums > size.most_sums || sums + columns + 1 > size.registers) break;
+      const int64_t beside = columns + (product.adds_integers ? 2 : 1);
+      if (sums > size.most_sums || sums + beside > size.registers) break;
       add({rows, columns});
     }
   }
@@ -112,7 +128,8 @@ ProductCycles dots_cycles(const Product& product, const ProductPlan& plan, const
   const Transfers transfers = fetches_of(tiled, machine);
   const bool shares_columns = plan.columns_first || tiled.row_tiles.count == 1;
   return {
-      .core = tiled.batch * all_tiles(product.size, {plan.tile.rows, plan.tile.lanes}, 0) +
+      .core = tiled.batch * all_tiles(product.size, {plan.tile.rows, plan.tile.lanes},
+                                      work_of(product, machine)) +
               transfers.waits(),
       .l2 = transfers.l2(),
       .l3 = transfers.l3(),

@@ -44,6 +44,8 @@ struct Product {
   bool are_columns_apart = false;  // a vector of them is gathered
   bool turns_columns = false;      // but in copies, of which whole vectors are turned in registers
   bool are_rows_apart = false;     // steps are: a tile takes a piece of a line for each
+  bool is_narrow = false;          // factors are of a shorter type than the sums,
+  bool adds_integers = false;      // which are integers
   bool is_widened = false;         // factors are converted to the type of the sums
   double loop_cycles = 0;          // of another loop that cores share
   bool shares_rows = false;        // tiles of rows are what cores share, of a single product

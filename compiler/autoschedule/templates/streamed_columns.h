@@ -9,6 +9,8 @@ namespace kiln::autoschedule {
 
 /// Of more rows the sums that come and go cost more than columns that come in pieces.
 inline constexpr int64_t kMostStreamedRows = 64;
+// With 32 registers, where it is not worth it but for what no cache holds.
+inline constexpr int64_t kMostRowsFromMemory = 16;
 
 /// Plans of a product whose columns are read once, in the order in which they lie in memory.
 std::vector<ProductPlan> streamed_plans(const Product& product, const PlanLimits& limits,
