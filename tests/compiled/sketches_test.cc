@@ -147,6 +147,10 @@ const Case kCases[] = {
      "kernel k(A: float32[19, 300], B: float32[27, 300]) -> (C: float32[19, 27]) {"
      " C[i, j] = sum[k < 300](A[i, k] * B[j, k]) }",
      {}},
+    {"sums_over_two_axes_the_other_way_round",
+     "kernel k(A: float32[37, 19, 24], B: float32[41, 24, 19]) -> (C: float32[37, 41]) {"
+     " C[i, j] = sum[k < 24, l < 19](A[i, l, k] * B[j, k, l]) }",
+     {}},
     {"batched_matmul",
      "kernel k(A: float64[b, n, 20], B: float64[b, 20, m]) -> (C: float64[b, n, m]) {"
      " C[h, i, j] = sum[k < 20](A[h, i, k] * B[h, k, j]) }",

@@ -268,6 +268,19 @@ TEST(ChoosePanels, ReadsTheLargerFactorOfDotProductsOnce) {
   }
 }
 
+/// Of two axes of a sum the one along which the rows lie is the innermost; columns that lie along
+/// the other one are turned as they are copied.
+TEST(ChoosePanels, AddsAlongTheRowsFirst) {
+  const std::string steps = steps_of(
+      "kernel k(A: float32[360, 32, 48], B: float32[432, 48, 32]) -> (C: float32[360, 432]) {\n"
+      "  C[i, j] = sum[k < 48, l < 32](A[i, l, k] * B[j, k, l])\n"
+      "}\n",
+      "znver3");
+  EXPECT_TRUE(has(steps, "C.l, C.k, C.i.inner")) << steps;
+  EXPECT_FALSE(has(steps, "cache_read(A")) << steps;
+  EXPECT_TRUE(has(steps, "vectorize(B.global.l.inner)")) << steps;
+}
+
 /// Bytes and halves are added in groups only where enough rows read the copies that this takes.
 TEST(ChoosePanels, TakesDotProductsOfAFewRowsInThePlaceOfGroups) {
   const auto has_copies = [](int rows, std::string_view type, std::string_view sum,

@@ -52,19 +52,31 @@ void write_group_copy(const StageGraph& graph, const Tiling& tiling, const ir::T
   steps.unroll(copy, group);
 }
 
+/// The axis of the sum along which the columns lie.
+std::optional<AxisId> axis_along(const StageGraph& graph, const Tiling& tiling) {
+  const auto along = std::ranges::find_if(tiling.reduce, [&](AxisId axis) {
+    return is_contiguous_in(graph, *tiling.contraction.column_factor, axis);
+  });
+  return along == tiling.reduce.end() ? std::nullopt : std::optional(*along);
+}
+
 /// A panel of columns that lie along the reduction: squares of registers are turned (see
 /// codegen/llvm_interleave.cc) where `turns_panels` has it. Else vectors of columns are gathered,
 /// so many steps as a line of the cache has before the next.
 void write_turned_panel(const StageGraph& graph, const Tiling& tiling, StepWriter& steps,
                         StageId copy, const std::vector<AxisId>& axes, const Values& values) {
-  const AxisId step = axes[axes.size() - 2];
   if (!turns_panels(graph, tiling, values.get("lanes", 1))) {
-    steps.split(copy, step, kLine);
+    steps.split(copy, axes[axes.size() - 2], kLine);
     return steps.vectorize(copy, axes.back());
   }
-  const auto [lines, of_line] = steps.split(copy, step, tiling.register_lanes);
+  std::vector<AxisId> others(axes.end() - 1 - static_cast<std::ptrdiff_t>(tiling.reduce.size()),
+                             axes.end() - 1);
+  const auto along = std::ranges::find(tiling.reduce, *axis_along(graph, tiling));
+  const auto step = others.begin() + (along - tiling.reduce.begin());
+  const auto [lines, of_line] = steps.split(copy, *step, tiling.register_lanes);
   const auto [squares, column] = steps.split(copy, axes.back(), tiling.register_lanes);
-  steps.reorder(copy, {lines, squares, column, of_line});
+  others.erase(step);
+  steps.reorder(copy, joined({others, {lines, squares, column, of_line}}));
   steps.unroll(copy, column);
   steps.vectorize(copy, of_line);
 }
@@ -266,6 +278,24 @@ void write_tile(const StageGraph& graph, const Tiling& tiling, StepWriter& steps
   steps.unroll(tiling.stage, row);
 }
 
+void move_last(std::vector<AxisId>& axes, AxisId last) {
+  std::stable_partition(axes.begin(), axes.end(), [&](AxisId axis) { return axis != last; });
+}
+
+/// The axis of the sum along which rows lie, where sums may be added in another order: as the
+/// innermost one it has a tile go on in its lines.
+std::optional<AxisId> axis_of_rows(const Chooser& chooser, const Tiling& tiling) {
+  const StageGraph& graph = chooser.graph;
+  const ir::TensorRead& rows = *tiling.contraction.row_factor;
+  const bool is_plain = only_reorders(
+      graph, rows, joined({tiling.row_batch, tiling.reduce, {tiling.contraction.row}}));
+  if (tiling.group.products > 1 || !is_plain || !may_reassociate(chooser, tiling.stage))
+    return std::nullopt;
+  const auto along = std::ranges::find_if(
+      tiling.reduce, [&](AxisId axis) { return is_contiguous_in(graph, rows, axis); });
+  return along == tiling.reduce.end() ? std::nullopt : std::optional(*along);
+}
+
 /// Cycles of a copy that is not worth waking other cores; 0 where it is, or nobody knows.
 double copy_alone(const Chooser& chooser, const std::vector<AxisId>& axes) {
   const Machine& machine = chooser.machine;
@@ -299,11 +329,9 @@ Tiling tiling_of(const Chooser& chooser, StageId id, const Contraction& contract
       copy_alone(chooser, joined({tiling.panel_batch, tiling.reduce, {contraction.column}}));
   tiling.group = product_group_of(chooser, id, contraction);
   tiling.widens_rows = tiling.group.products == 1 && may_widen_rows(graph, tiling);
-  if (tiling.group.in_tiles) {
-    // A row of a tile is steps along that axis.
-    std::stable_partition(tiling.reduce.begin(), tiling.reduce.end(),
-                          [&](AxisId axis) { return axis != tiling.group.axis; });
-  }
+  // A row of a tile is steps along that axis.
+  if (tiling.group.in_tiles) move_last(tiling.reduce, tiling.group.axis);
+  if (const auto along = axis_of_rows(chooser, tiling)) move_last(tiling.reduce, *along);
   return tiling;
 }
 
@@ -328,10 +356,9 @@ bool lies_along(const StageGraph& graph, const ir::TensorRead& read,
 
 bool turns_panels(const StageGraph& graph, const Tiling& tiling, int64_t lanes) {
   // Of less the vectors that are left over would be most of it.
-  const int64_t steps = constant_extent(graph, tiling.reduce.back()).value_or(kAnyExtent);
-  return tiling.group.products == 1 && lanes % tiling.register_lanes == 0 &&
-         steps >= 2 * tiling.register_lanes &&
-         is_contiguous_in(graph, *tiling.contraction.column_factor, tiling.reduce.back());
+  const std::optional<AxisId> along = axis_along(graph, tiling);
+  return tiling.group.products == 1 && lanes % tiling.register_lanes == 0 && along &&
+         constant_extent(graph, *along).value_or(kAnyExtent) >= 2 * tiling.register_lanes;
 }
 
 std::vector<AxisId> joined(std::initializer_list<std::vector<AxisId>> parts) {

@@ -252,10 +252,10 @@ bool has_dots_in_order(const Chooser& chooser, StageId id, const Contraction& co
 std::vector<Sketch> contraction_sketches(const Chooser& chooser, StageId id,
                                          const Contraction& contraction, bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
-  const AxisId innermost = graph[id].reduce.back();
   const std::optional<int64_t> lanes =
       vector_factor(graph, id, contraction.column, kAnyVectors * chooser.machine.vectors.bytes);
   const Tiling tiling = tiling_of(chooser, id, contraction);
+  const AxisId innermost = tiling.reduce.back();
   // What comes in groups or in tiles of a matrix unit is done sooner than stage_cycles.h says,
   // which the cost of each way knows.
   const bool parallel = may_be_parallel && is_worth_sharing(chooser, id);

@@ -29,6 +29,9 @@ struct StepWork {
   double sum = 0;
   double vector = 0;
   double fetch = 0;  // of a vector of columns
+  // Steps that follow each other in memory. What is left of them over full vectors is added one by
+  // one, and lanes before that.
+  int64_t stretch = 0;
 };
 
 double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, const StepWork& work) {
@@ -38,8 +41,13 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, cons
   const double busy =
       std::max({work.sum * sums + work.vector * vectors, size.latency, vectors / size.loads});
   const double step = busy + size.dots.loop + work.fetch * static_cast<double>(columns);
-  const int64_t steps = (size.steps + size.register_lanes - 1) / size.register_lanes;
-  return static_cast<double>(steps) * step + size.tile_cycles + size.dots.sum * sums;
+  const int64_t lanes = size.register_lanes;
+  const double ends = size.tile_cycles + size.dots.sum * sums;
+  if (work.stretch >= size.steps || work.stretch % lanes == 0)
+    return static_cast<double>(ceil_div(size.steps, lanes)) * step + ends;
+  const auto rest = static_cast<double>(work.stretch % lanes);
+  return static_cast<double>(size.steps / work.stretch) *
+         (static_cast<double>(work.stretch / lanes) * step + rest * busy + ends);
 }
 
 double all_tiles(const ContractionSize& size, const DotShape& tile, const StepWork& work) {
@@ -64,7 +72,9 @@ double stream_cycles(const ContractionSize& size, int64_t rows) {
 
 double dot_cycles(const ContractionSize& size, const DotShape& tile) {
   const bool is_near = tile.columns * size.steps <= size.l1_elements * 3 / 4;
-  const StepWork work{.sum = 1 / size.multiply_adds, .fetch = is_near ? 0 : size.dots.far_vector};
+  const StepWork work{.sum = 1 / size.multiply_adds,
+                      .fetch = is_near ? 0 : size.dots.far_vector,
+                      .stretch = size.steps};
   return all_tiles(size, tile, work) + stream_cycles(size, tile.rows);
 }
 
@@ -89,7 +99,8 @@ DotShape best_dots(const ContractionSize& size) {
 /// widened when it is loaded.
 StepWork work_of(const Product& product, const Machine& machine) {
   return {.sum = product.adds_integers ? 2 / machine.operations : 1 / product.size.multiply_adds,
-          .vector = product.is_narrow ? 1 / machine.operations : 0};
+          .vector = product.is_narrow ? 1 / machine.operations : 0,
+          .stretch = static_cast<int64_t>(product.row_stretches.back().extent)};
 }
 
 std::vector<ProductPlan> dots_plans(const Product& product, const PlanLimits& limits) {
