@@ -111,6 +111,9 @@ std::vector<Sketch> with_blocks_across(const Chooser& chooser, StageId id, Sketc
   const AcrossCost apart(chooser, id, *across, {line.back()});  // the axes of the line
   const Parameter parallel = elements.parameters.back();
   Parameter columns = elements.parameters.front();
+  // Longer vectors of functions are spilled.
+  if (has_functions(graph, id))
+    std::erase_if(columns.values, [&](int64_t lanes) { return lanes > columns.preferred; });
   std::vector<std::pair<double, Sketch>> sketches;
   sketches.emplace_back(apart.row_by_row(static_cast<double>(columns.preferred)),
                         std::move(elements));
