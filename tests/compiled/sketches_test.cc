@@ -151,6 +151,21 @@ const Case kCases[] = {
      "kernel k(A: float32[37, 19, 24], B: float32[41, 24, 19]) -> (C: float32[37, 41]) {"
      " C[i, j] = sum[k < 24, l < 19](A[i, l, k] * B[j, k, l]) }",
      {}},
+    {"points",
+     "kernel k(X: float32[n, 3], M: float32[3, 3]) -> (Y: float32[n, 3]) {"
+     " Y[i, j] = sum[k < 3](X[i, k] * M[k, j]) }",
+     {37}},
+    {"points_of_doubles",
+     "kernel k(X: float64[5, 31, 2], M: float64[5, 2, 2]) -> (Y: float64[5, 31, 2]) {"
+     " Y[b, i, j] = sum[k < 2](X[b, i, k] * M[b, k, j]) }",
+     {}},
+    {"small_matrices",
+     "kernel k(A: float32[29, 3, 2], B: float32[29, 2, 3]) -> (C: float32[29, 3, 3]) {"
+     " C[h, i, j] = sum[k < 2](A[h, i, k] * B[h, k, j]) }",
+     {}},
+    {"largest_of_three_bytes",
+     "kernel k(X: int8[70, 3]) -> (Y: int8[70]) { Y[i] = max[k < 3](X[i, k]) }",
+     {}},
     {"batched_matmul",
      "kernel k(A: float64[b, n, 20], B: float64[b, 20, m]) -> (C: float64[b, n, m]) {"
      " C[h, i, j] = sum[k < 20](A[h, i, k] * B[h, k, j]) }",

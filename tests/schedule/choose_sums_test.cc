@@ -303,5 +303,35 @@ TEST(ChooseSums, RowsWhoseOrderStaysAreSideBySide) {
   EXPECT_FALSE(is_turned("100, 2000", "sum[k < 1000](X[i, k * 2])"));
 }
 
+/// Rows with two or three results are the lanes, and results and short sums are written out.
+TEST(ChooseSums, TakesRowsAsLanesWhereResultsAreFewerThanLanes) {
+  const auto chosen = [](std::string_view x, std::string_view y, std::string_view sum) {
+    return steps_of(
+        fmt::format("kernel k(X: float32[{}], M: float32[100, 100]) -> (Y: float32[{}])"
+                    " {{ Y[{}] = {} }}",
+                    x, y, y.find(',') == std::string::npos ? "i" : "i, j", sum));
+  };
+  EXPECT_EQ(chosen("1000000, 3", "1000000, 3", "sum[k < 3](X[i, k] * M[k, j])"),
+            "schedule cpu {\n"
+            "  split(Y.i, factor=16)\n"
+            "  reorder(Y.i.outer, Y.k, Y.j, Y.i.inner)\n"
+            "  vectorize(Y.i.inner)\n"
+            "  unroll(Y.j)\n"
+            "  unroll(Y.k)\n"
+            "  parallel(Y.i.outer)\n"
+            "}\n");
+  const auto has_lanes = [&](std::string_view x, std::string_view y, std::string_view sum) {
+    return chosen(x, y, sum).find("vectorize(Y.i.inner)") != std::string::npos;
+  };
+  EXPECT_TRUE(has_lanes("1000, 3", "1000", "max[k < 3](X[i, k])"));
+  EXPECT_TRUE(has_lanes("20000, 30", "20000, 3", "sum[k < 30](X[i, k] * M[k, j])"));
+  EXPECT_FALSE(
+      chosen("20000, 30", "20000, 3", "sum[k < 30](X[i, k] * M[k, j])").find("unroll(Y.k)") !=
+      std::string::npos);
+  // Four results are a vector of their own, and a few rows fill none.
+  EXPECT_FALSE(has_lanes("1000, 3", "1000, 4", "sum[k < 3](X[i, k] * M[k, j])"));
+  EXPECT_FALSE(has_lanes("7, 3", "7, 3", "sum[k < 3](X[i, k] * M[k, j])"));
+}
+
 }  // namespace
 }  // namespace kiln::testing

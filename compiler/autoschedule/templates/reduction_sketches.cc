@@ -3,6 +3,7 @@
 //   S[j] = sum[i](X[i, j])         columns in vectors, some rows at once, blocks that fit L1
 //   S[i] = sum[j](X[i, j])         vectors along j, lanes added at the end of a row
 #include "compiler/autoschedule/templates/reduction_numbers.h"
+#include "compiler/autoschedule/templates/rows_as_lanes.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
 #include "compiler/autoschedule/templates/stage_schedules.h"
 #include "compiler/autoschedule/templates/turned_rows.h"
@@ -85,6 +86,8 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   if (!vectors && dimensions == 0) {
     if (std::optional<Sketch> turned = turned_rows_sketch(chooser, id, may_be_parallel))
       sketches.push_back(*std::move(turned));
+    if (std::optional<Sketch> rows = rows_as_lanes_sketch(chooser, id, may_be_parallel))
+      sketches.push_back(*std::move(rows));
   }
   sketches.push_back(std::move(sketch));
   return sketches;
