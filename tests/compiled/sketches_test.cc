@@ -151,6 +151,10 @@ const Case kCases[] = {
      "kernel k(A: float32[37, 19, 24], B: float32[41, 24, 19]) -> (C: float32[37, 41]) {"
      " C[i, j] = sum[k < 24, l < 19](A[i, l, k] * B[j, k, l]) }",
      {}},
+    {"a_tensor_times_itself",
+     "kernel k(X: float32[300, 61]) -> (Y: float32[61, 61]) {"
+     " Y[i, j] = sum[k < 300](X[k, i] * X[k, j]) }",
+     {}},
     {"points",
      "kernel k(X: float32[n, 3], M: float32[3, 3]) -> (Y: float32[n, 3]) {"
      " Y[i, j] = sum[k < 3](X[i, k] * M[k, j]) }",

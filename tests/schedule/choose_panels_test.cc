@@ -268,6 +268,23 @@ TEST(ChoosePanels, ReadsTheLargerFactorOfDotProductsOnce) {
   }
 }
 
+/// A tensor times itself cannot be copied for its columns alone: blocks of rows take some steps of
+/// all columns before the next ones.
+TEST(ChoosePanels, TakesSomeStepsAtOnceOfATensorTimesItself) {
+  const auto steps = [](int length) {
+    return steps_of(fmt::format("kernel k(X: float32[{0}, 200]) -> (Y: float32[200, 200]) {{\n"
+                                "  Y[i, j] = sum[k < {0}](X[k, i] * X[k, j])\n"
+                                "}}\n",
+                                length),
+                    "znver3");
+  };
+  EXPECT_TRUE(has(steps(2000), "split(Y.k, factor=125)")) << steps(2000);
+  EXPECT_TRUE(has(steps(2000), "reorder(Y.i.outer.outer, Y.k.outer, Y.j.outer, Y.i.outer.inner"))
+      << steps(2000);
+  EXPECT_TRUE(has(steps(2000), "parallel(Y.i.outer.outer)")) << steps(2000);
+  EXPECT_FALSE(has(steps(200), "split(Y.k")) << steps(200);
+}
+
 /// Of two axes of a sum the one along which the rows lie is the innermost; columns that lie along
 /// the other one are turned as they are copied.
 TEST(ChoosePanels, AddsAlongTheRowsFirst) {

@@ -438,21 +438,24 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   }
   std::vector<AxisId> tiles = {rows, columns};
   const int64_t block = values.get("rows of a panel", 0);
+  // A block of rows takes some steps of all columns before the next ones.
+  std::vector<AxisId> blocks;
   if (values.get("columns first", 0) != 0) {
     std::swap(tiles[0], tiles[1]);
-  } else if (block > 1 && depth.empty() && !copies_rows) {
-    const auto [blocks, inner] = steps.split(id, rows, block);
-    tiles = {blocks, columns, inner};
+  } else if (block > 1 && !copies_rows) {
+    const auto [outer, inner] = steps.split(id, rows, block);
+    blocks = {outer};
+    tiles = {columns, inner};
   }
-  steps.reorder(id, joined({tiling.batch, depth, tiles, reduce, {row, column}}));
+  steps.reorder(id, joined({tiling.batch, blocks, depth, tiles, reduce, {row, column}}));
   const bool parallel = values.get("parallel", 0) != 0;
   if (copies_rows)
     copy_rows_in_order(graph, tiling, steps, {rows}, row, shares_rows(tiling, parallel));
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) {
     const bool is_one_tile = tiles[0] == rows && has_one_row_tile(graph, tiling, values);
-    std::vector<AxisId> outer = tiling.batch;
-    if (depth.empty()) outer.push_back(is_one_tile ? columns : tiles[0]);
+    std::vector<AxisId> outer = joined({tiling.batch, blocks});
+    if (blocks.empty() && depth.empty()) outer.push_back(is_one_tile ? columns : tiles[0]);
     parallel_outer(graph, steps, id, outer);
   }
 }

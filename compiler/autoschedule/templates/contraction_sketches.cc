@@ -65,7 +65,7 @@ class Sketches {
     const bool has_windows = tiling_.group.products == 1 && !in_order;
     std::vector<std::pair<double, Sketch>> sketches;
     const auto add = [&](Panels panels, bool may_copy_rows) {
-      const CheapestPlan cheapest = plan_for(panels, may_copy_rows);
+      const CheapestPlan cheapest = plan_for(panels, may_copy_rows, !may_copy);
       if (cheapest.plan.tile.rows == 0) return;
       const double first = has_windows && panels == Panels::InPlace ? 0 : cheapest.cycles;
       sketches.emplace_back(first, sketch_of(cheapest, may_copy_rows));
@@ -118,12 +118,13 @@ class Sketches {
   bool is_known() const { return numbers_.size.rows > 0 && numbers_.size.columns > 0; }
 
  private:
-  CheapestPlan plan_for(Panels panels, bool may_copy_rows) const {
+  CheapestPlan plan_for(Panels panels, bool may_copy_rows, bool stay_in_place = false) const {
     PlanLimits limits{.may_copy_rows = may_copy_rows};
     if (!is_known()) limits.tile = any_tile_;
     // What is transposed comes in pieces of a line, of which a part of the steps would waste most.
     limits.may_cut_steps =
         tiling_.reduce.size() == 1 && !product_.are_columns_apart && tiling_.group.products == 1;
+    limits.may_cut_in_place = stay_in_place && limits.may_cut_steps;
     return cheapest_plan(product_, panels, limits, machine_);
   }
 
@@ -154,13 +155,15 @@ class Sketches {
       parameters.push_back({name, {values.begin(), values.end()}, preferred});
     };
     const int64_t row_tiles = plan.row_tiles > 1 ? plan.row_tiles : 0;
+    std::set<int64_t> depths = {0, 64, 128, 256, 512};
     const char* name = "outer products";
     auto* write = &write_outer_products;
     switch (plan.panels) {
       case Panels::AlongSum: break;  // dots_sketch
       case Panels::InPlace:
-        parameters.push_back(
-            tile_parameter(graph_, "depth", tiling_.reduce[0], {0, 64, 128, 256, 512}, 0));
+        depths.insert(plan.depth);
+        parameters.push_back(tile_parameter(graph_, "depth", tiling_.reduce[0],
+                                            {depths.begin(), depths.end()}, plan.depth));
         add("columns first", {0, 1}, plan.columns_first ? 1 : 0);
         add("rows of a panel", {0, 4, 8}, row_tiles);
         break;

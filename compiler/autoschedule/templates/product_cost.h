@@ -58,7 +58,7 @@ struct ProductPlan {
   TileShape tile;
   int64_t at_once = 1;    // tiles of columns that are copied together, or are a block
   int64_t row_tiles = 1;  // that pass by a panel before the next one
-  int64_t depth = 0;      // steps that are copied at once, or are written out; 0: all
+  int64_t depth = 0;      // steps that are copied or taken at once, or are written out; 0: all
   bool columns_first = false;
   bool copies_rows = false;
 };
@@ -85,6 +85,7 @@ struct PlanLimits {
   bool may_copy_rows = false;
   bool must_copy_rows = false;
   bool may_cut_steps = false;          // copy some of the steps at a time
+  bool may_cut_in_place = false;       // or take so many of columns where they are
   std::optional<TileShape> tile = {};  // no other
 };
 

@@ -112,12 +112,16 @@ class Fetches {
  private:
   /// All tiles come again so often, after so many bytes.
   void again(const FactorTiles& tiles, double passes, double bytes) {
-    const Transfers::Others others = others_of(tiles, tiled_.steps, bytes, machine_);
+    const Transfers::Others others =
+        others_of(tiles, tiled_.steps * depth_in_place(), bytes, machine_);
     const double count = tiled_.batch * passes * tiles.count;
     transfers_.again(count * tiles.bytes, others);
     transfers_.pieces_again(count * tiled_.steps, others.l2, tiles.distance, tiles.piece);
     transfers_.pages(count, tiled_.steps, tiles.distance);
   }
+
+  /// Part of the steps of columns in place that a tile takes at once.
+  double depth_in_place() const { return tiled_.is_in_place() ? tiled_.depth() : 1; }
 
   /// Panels that are copied, some at once, and all rows by them.
   void pass_blocks() {
@@ -137,11 +141,12 @@ class Fetches {
   /// Some tiles of rows, and all columns by them.
   void pass_columns() {
     const double tiles = std::min(static_cast<double>(plan_.row_tiles), rows_.count);
-    const Transfers::Others panel = others_of(columns_, tiled_.steps, columns_.bytes, machine_);
+    const Transfers::Others panel = others_of(columns_, tiled_.steps * depth_in_place(),
+                                              columns_.bytes * depth_in_place(), machine_);
     const bool stays = tiles > 1 && stays_in_l1(panel, machine_);
     const double passes = stays || columns_.count == 1 ? ceil_div(rows_.count, tiles) : rows_.count;
     again(columns_, passes - 1, columns_.all() + tiles * rows_.bytes);
-    again(rows_, columns_.count - 1, columns_.bytes + tiles * rows_.bytes);
+    again(rows_, columns_.count - 1, depth_in_place() * (columns_.bytes + tiles * rows_.bytes));
   }
 
   /// Sums, of which a row is written in pieces where other columns come before its next ones.
@@ -150,7 +155,11 @@ class Fetches {
     transfers_.first(sums);
     if (plan_.depth > 0) {
       const double passes = 1 / tiled_.depth() - 1;
-      transfers_.again(2 * passes * sums, tiled_.rows * tiled_.tile_columns * product_.sum_bytes);
+      // Between two uses, those of a panel, or of a block of rows where columns stay in place.
+      const double block = tiled_.is_in_place() ? static_cast<double>(plan_.row_tiles) *
+                                                      tiled_.tile_rows * tiled_.columns
+                                                : tiled_.rows * tiled_.tile_columns;
+      transfers_.again(2 * passes * sums, block * product_.sum_bytes);
     }
     const double together = columns_together();
     if (together >= tiled_.columns) return;
