@@ -66,6 +66,9 @@ TEST(ChooseStreamed, IsForColumnsThatAreFarAndNotForManyRows) {
   // Tiles of more registers read more lines of each step.
   EXPECT_TRUE(is_streamed(product(4, 4096, 4096, "znver4")));
   EXPECT_FALSE(is_streamed(product(4, 1024, 4096, "znver4"))) << "L3 has them";
+  // Nor where results are as large as the columns.
+  EXPECT_FALSE(is_streamed(product(16, 10, 20000)));
+  EXPECT_TRUE(is_streamed(product(2, 10, 20000)));
 }
 
 /// What is left over would be code of its own.
