@@ -68,6 +68,14 @@ double stream_cycles(const ContractionSize& size, int64_t rows) {
   return lines * size.dots.streamed / static_cast<double>(rows);
 }
 
+/// Integers are multiplied and added by two instructions, and what is narrower than a sum is
+/// widened when it is loaded.
+StepWork work_of(const Product& product, const Machine& machine) {
+  return {.sum = product.adds_integers ? 2 / machine.operations : 1 / product.size.multiply_adds,
+          .vector = product.is_narrow ? 1 / machine.operations : 0,
+          .stretch = static_cast<int64_t>(product.row_stretches.back().extent)};
+}
+
 }  // namespace
 
 double dot_cycles(const ContractionSize& size, const DotShape& tile) {
@@ -93,14 +101,6 @@ DotShape best_dots(const ContractionSize& size) {
     }
   }
   return best;
-}
-
-/// Integers are multiplied and added by two instructions, and what is narrower than a sum is
-/// widened when it is loaded.
-StepWork work_of(const Product& product, const Machine& machine) {
-  return {.sum = product.adds_integers ? 2 / machine.operations : 1 / product.size.multiply_adds,
-          .vector = product.is_narrow ? 1 / machine.operations : 0,
-          .stretch = static_cast<int64_t>(product.row_stretches.back().extent)};
 }
 
 std::vector<ProductPlan> dots_plans(const Product& product, const PlanLimits& limits) {

@@ -7,8 +7,8 @@
 
 namespace kiln::autoschedule {
 
-/// Reductions of which a row has too few results for a vector: as many rows at once as a vector has
-/// lanes. Nothing where a row has more, or none beside it.
+/// Reductions of which a row has too few results for a vector, or one of a few elements: as many
+/// rows at once as a vector has lanes. Nothing where there are fewer rows.
 std::optional<Sketch> rows_as_lanes_sketch(const Chooser& chooser, StageId stage,
                                            bool may_be_parallel);
 
