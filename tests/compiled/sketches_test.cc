@@ -155,6 +155,15 @@ const Case kCases[] = {
      "kernel k(X: float32[300, 61]) -> (Y: float32[61, 61]) {"
      " Y[i, j] = sum[k < 300](X[k, i] * X[k, j]) }",
      {}},
+    {"squared_distances",
+     "kernel k(X: float32[23, 45], Y: float32[17, 45]) -> (D: float32[23, 17]) {"
+     " D[i, j] = sum[k < 45]((X[i, k] - Y[j, k]) * (X[i, k] - Y[j, k])) }",
+     {}},
+    {"weighted_differences",
+     "kernel k(X: float64[3, 9, 32], Y: float64[3, 14, 32], W: float64[32]) -> (D: float64[3, 9, "
+     "14])"
+     " { D[h, i, j] = max[k < 32](abs(X[h, i, k] - Y[h, j, k]) * W[k]) }",
+     {}},
     {"points",
      "kernel k(X: float32[n, 3], M: float32[3, 3]) -> (Y: float32[n, 3]) {"
      " Y[i, j] = sum[k < 3](X[i, k] * M[k, j]) }",

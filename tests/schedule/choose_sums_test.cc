@@ -303,6 +303,35 @@ TEST(ChooseSums, RowsWhoseOrderStaysAreSideBySide) {
   EXPECT_FALSE(is_turned("100, 2000", "sum[k < 1000](X[i, k * 2])"));
 }
 
+/// Of two tensors by rows, that are no product: tiles of both.
+TEST(ChooseSums, PairsOfRowsAreInTiles) {
+  const auto chosen = [](std::string_view sum, std::string_view x = "500, 128") {
+    return steps_of(
+        fmt::format("kernel k(X: float32[{}], Y: float32[500, 128]) ->"
+                    " (D: float32[500, 500]) {{ D[i, j] = {} }}",
+                    x, sum));
+  };
+  EXPECT_EQ(chosen("sum[k < 128](abs(X[i, k] - Y[j, k]))"),
+            "schedule cpu {\n"
+            "  split(D.i, factor=5)\n"
+            "  split(D.j, factor=4)\n"
+            "  split(D.k, factor=16)\n"
+            "  reorder(D.i.outer, D.j.outer, D.k.outer, D.i.inner, D.j.inner, D.k.inner)\n"
+            "  vectorize(D.k.inner)\n"
+            "  unroll(D.j.inner)\n"
+            "  unroll(D.i.inner)\n"
+            "  parallel(D.i.outer)\n"
+            "}\n");
+  const auto has_tiles = [&](std::string_view sum, std::string_view x = "500, 128") {
+    return chosen(sum, x).find("unroll(D.j.inner)") != std::string::npos;
+  };
+  EXPECT_TRUE(has_tiles("max[k < 128](X[i, k] * Y[j, k])"));
+  // Less than four vectors; an element of each pair; a row alone.
+  EXPECT_FALSE(has_tiles("sum[k < 60](abs(X[i, k] - Y[j, k]))"));
+  EXPECT_FALSE(has_tiles("sum[k < 128](abs(X[i, j, k] - Y[j, k]))", "500, 500, 128"));
+  EXPECT_FALSE(has_tiles("sum[k < 128](abs(Y[i, k] - 1.0))"));
+}
+
 /// Rows with two or three results are the lanes, and results and short sums are written out.
 TEST(ChooseSums, TakesRowsAsLanesWhereResultsAreFewerThanLanes) {
   const auto chosen = [](std::string_view x, std::string_view y, std::string_view sum) {

@@ -2,6 +2,7 @@
 //
 //   S[j] = sum[i](X[i, j])         columns in vectors, some rows at once, blocks that fit L1
 //   S[i] = sum[j](X[i, j])         vectors along j, lanes added at the end of a row
+#include "compiler/autoschedule/templates/paired_rows.h"
 #include "compiler/autoschedule/templates/reduction_numbers.h"
 #include "compiler/autoschedule/templates/rows_as_lanes.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
@@ -61,6 +62,11 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   const bool is_shared = may_be_parallel && is_long;
   const bool has_columns = !columns_of(graph[id]).empty();
   const std::optional<ReductionVectors> vectors = vectors_of_reduction(chooser, id, is_long);
+  if (vectors && dimensions == 0) {
+    // Of the order of these sums: no other sketch has it.
+    if (std::optional<Sketch> pairs = paired_rows_sketch(chooser, id, *vectors, may_be_parallel))
+      return {*std::move(pairs)};
+  }
   Sketch sketch{.name = "reduction", .parameters = {}, .write = {}};
   // As many partial results as lanes: more or fewer would change the order.
   if (vectors && vectors->along_data) {
