@@ -52,11 +52,11 @@ void write_group_copy(const StageGraph& graph, const Tiling& tiling, const ir::T
   steps.unroll(copy, group);
 }
 
-/// The axis of the sum along which the columns lie.
-std::optional<AxisId> axis_along(const StageGraph& graph, const Tiling& tiling) {
-  const auto along = std::ranges::find_if(tiling.reduce, [&](AxisId axis) {
-    return is_contiguous_in(graph, *tiling.contraction.column_factor, axis);
-  });
+/// The axis of the sum along which a factor lies.
+std::optional<AxisId> axis_along(const StageGraph& graph, const Tiling& tiling,
+                                 const ir::TensorRead& factor) {
+  const auto along = std::ranges::find_if(
+      tiling.reduce, [&](AxisId axis) { return is_contiguous_in(graph, factor, axis); });
   return along == tiling.reduce.end() ? std::nullopt : std::optional(*along);
 }
 
@@ -71,7 +71,8 @@ void write_turned_panel(const StageGraph& graph, const Tiling& tiling, StepWrite
   }
   std::vector<AxisId> others(axes.end() - 1 - static_cast<std::ptrdiff_t>(tiling.reduce.size()),
                              axes.end() - 1);
-  const auto along = std::ranges::find(tiling.reduce, *axis_along(graph, tiling));
+  const auto along = std::ranges::find(
+      tiling.reduce, *axis_along(graph, tiling, *tiling.contraction.column_factor));
   const auto step = others.begin() + (along - tiling.reduce.begin());
   const auto [lines, of_line] = steps.split(copy, *step, tiling.register_lanes);
   const auto [squares, column] = steps.split(copy, axes.back(), tiling.register_lanes);
@@ -291,9 +292,7 @@ std::optional<AxisId> axis_of_rows(const Chooser& chooser, const Tiling& tiling)
       graph, rows, joined({tiling.row_batch, tiling.reduce, {tiling.contraction.row}}));
   if (tiling.group.products > 1 || !is_plain || !may_reassociate(chooser, tiling.stage))
     return std::nullopt;
-  const auto along = std::ranges::find_if(
-      tiling.reduce, [&](AxisId axis) { return is_contiguous_in(graph, rows, axis); });
-  return along == tiling.reduce.end() ? std::nullopt : std::optional(*along);
+  return axis_along(graph, tiling, rows);
 }
 
 /// Cycles of a copy that is not worth waking other cores; 0 where it is, or nobody knows.
@@ -356,7 +355,7 @@ bool lies_along(const StageGraph& graph, const ir::TensorRead& read,
 
 bool turns_panels(const StageGraph& graph, const Tiling& tiling, int64_t lanes) {
   // Of less the vectors that are left over would be most of it.
-  const std::optional<AxisId> along = axis_along(graph, tiling);
+  const std::optional<AxisId> along = axis_along(graph, tiling, *tiling.contraction.column_factor);
   return tiling.group.products == 1 && lanes % tiling.register_lanes == 0 && along &&
          constant_extent(graph, *along).value_or(kAnyExtent) >= 2 * tiling.register_lanes;
 }
@@ -382,6 +381,11 @@ TileLoops split_tiles(const StageGraph& graph, const Tiling& tiling, StepWriter&
   const auto [column_tiles, column] =
       split_tile(graph, steps, tiling.stage, contraction.column, values.get(columns, 1));
   return {row_tiles, row, column_tiles, column};
+}
+
+std::vector<AxisId> tiles_in_order(const Values& values, AxisId rows, AxisId columns) {
+  if (values.get("columns first", 0) != 0) return {columns, rows};
+  return {rows, columns};
 }
 
 /// Then there are only tiles of columns for cores to share.
@@ -550,10 +554,8 @@ AxisId write_rows_of_block(const StageGraph& graph, const Tiling& tiling, StepWr
   const auto [tiles, row] = steps.split(id, rows, values.get("rows", 1));
   const auto [columns, column] =
       split_tile(graph, steps, id, tiling.contraction.column, values.get("lanes", 1));
-  const std::vector<AxisId> inside = values.get("columns first", 0) != 0
-                                         ? std::vector<AxisId>{columns, tiles}
-                                         : std::vector<AxisId>{tiles, columns};
-  steps.reorder(id, joined({outer, inside, tiling.reduce, {row, column}}));
+  steps.reorder(
+      id, joined({outer, tiles_in_order(values, tiles, columns), tiling.reduce, {row, column}}));
   const auto [copy, axes] = steps.cache_read(
       tiling.panel, id, joined({tiling.panel_batch, {columns}, tiling.reduce, {column}}));
   align_panel(tiling, steps, copy, axes, values);
@@ -569,9 +571,7 @@ void write_dots(const StageGraph& graph, const Tiling& tiling, int64_t lanes, St
   std::vector<AxisId> reduce = tiling.reduce;
   const auto [chunks, chunk] = steps.split(id, reduce.back(), lanes);
   reduce.back() = chunks;
-  const std::vector<AxisId> tiles = values.get("columns first", 0) != 0
-                                        ? std::vector<AxisId>{columns, rows}
-                                        : std::vector<AxisId>{rows, columns};
+  const std::vector<AxisId> tiles = tiles_in_order(values, rows, columns);
   steps.reorder(id, joined({tiling.batch, tiles, reduce, {row, column, chunk}}));
   if (values.get("columns in order", 0) != 0) {
     steps.cache_read(tiling.panel, id,

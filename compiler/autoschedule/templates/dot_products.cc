@@ -23,6 +23,13 @@ constexpr int64_t kMostColumns = 10;
 constexpr int64_t kMostRowsAlong = 4;
 constexpr int64_t kMostColumnsAlong = 4;
 constexpr int64_t kFarColumns = 3;
+// Of what is no product: beside the sums, a row, and what is computed of it and of a column.
+constexpr int64_t kMostPairRows = 6;
+constexpr int64_t kMostPairColumns = 4;
+constexpr int64_t kBesidePairs = 2;
+// Of the registers, that such sums take: what is computed of a pair has to lie somewhere, too.
+// 4 x 3 of squared differences are spilled with 16.
+constexpr double kMostOfRegisters = 0.65;
 
 /// What a step takes of a core for each sum, and for each vector that is loaded.
 struct StepWork {
@@ -95,6 +102,27 @@ DotShape best_dots(const ContractionSize& size) {
       // Beside the sums: a vector of each row, and one of a column.
       if (sums > size.most_sums || sums + rows + 1 > size.registers) break;
       const double cycles = dot_cycles(size, {rows, columns});
+      if (cycles >= least) continue;
+      least = cycles;
+      best = {rows, columns};
+    }
+  }
+  return best;
+}
+
+DotShape best_pairs(const ContractionSize& size, double busy) {
+  const StepWork work{.sum = busy, .stretch = size.steps};
+  DotShape best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t rows = 1; rows <= std::min(size.rows, kMostPairRows); ++rows) {
+    for (int64_t columns = 1; columns <= std::min(size.columns, kMostPairColumns); ++columns) {
+      const int64_t sums = rows * columns;
+      if (static_cast<double>(sums) > kMostOfRegisters * static_cast<double>(size.registers) ||
+          sums + columns + kBesidePairs > size.registers)
+        break;
+      const double cycles =
+          static_cast<double>(ceil_div(size.rows, rows) * ceil_div(size.columns, columns)) *
+          one_tile(size, rows, columns, work);
       if (cycles >= least) continue;
       least = cycles;
       best = {rows, columns};

@@ -20,6 +20,10 @@ double dot_cycles(const ContractionSize& size, const DotShape& tile);
 /// The shape that takes the fewest.
 DotShape best_dots(const ContractionSize& size);
 
+/// The shape that takes the fewest for what is no product, where a vector of a pair takes so many
+/// cycles, and registers for what is computed of it.
+DotShape best_pairs(const ContractionSize& size, double busy);
+
 /// Plans of a product of factors that both lie along the sum: a tile of columns stays while all
 /// rows pass by, or one of rows while all columns do.
 std::vector<ProductPlan> dots_plans(const Product& product, const PlanLimits& limits);

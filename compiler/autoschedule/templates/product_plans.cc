@@ -75,10 +75,8 @@ bool has_tasks(const Product& product, int64_t extent, int64_t part) {
 /// these would be most of them.
 int64_t depth_in_place(int64_t steps) {
   if (steps < 2 * kMostDepth) return 0;
-  for (int64_t depth = kMostDepth; depth >= kMostDepth / 4; --depth) {
-    if (steps % depth == 0) return depth;
-  }
-  return kMostDepth;
+  const int64_t depth = whole_part(steps, kMostDepth / 4, kMostDepth);
+  return depth > 0 ? depth : kMostDepth;
 }
 
 /// All numbers that go with a tile of this shape.

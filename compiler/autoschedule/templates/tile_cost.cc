@@ -153,12 +153,16 @@ TileShape best_panel_tile(ContractionSize size) {
   return best_tile(size);
 }
 
-int64_t best_depth(const ContractionSize& size, int64_t lanes) {
-  const int64_t most = std::min(near_elements(size) / lanes, size.steps / 2);
-  for (int64_t depth = most; depth >= kLeastDepth; --depth) {
-    if (size.steps % depth == 0) return depth;
+int64_t whole_part(int64_t extent, int64_t least, int64_t most) {
+  for (int64_t part = most; part >= least; --part) {
+    if (extent % part == 0) return part;
   }
   return 0;
+}
+
+int64_t best_depth(const ContractionSize& size, int64_t lanes) {
+  const int64_t most = std::min(near_elements(size) / lanes, size.steps / 2);
+  return whole_part(size.steps, kLeastDepth, most);
 }
 
 bool is_near(const ContractionSize& size, int64_t columns) {

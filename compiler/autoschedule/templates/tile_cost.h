@@ -85,6 +85,10 @@ TileShape best_tile(const ContractionSize& size);
 /// The shape that takes the fewest where the columns are copied next to each other.
 TileShape best_panel_tile(ContractionSize size);
 
+/// The largest part of an extent, from `least` to `most`, that leaves nothing over; 0 where there
+/// is none.
+int64_t whole_part(int64_t extent, int64_t least, int64_t most);
+
 /// How many steps of the reduction few rows take along copied columns that then are still in L1,
 /// without a remainder; 0 where there is no such number.
 int64_t best_depth(const ContractionSize& size, int64_t lanes);
