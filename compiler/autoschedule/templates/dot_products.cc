@@ -52,9 +52,10 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, cons
   const double ends = size.tile_cycles + size.dots.sum * sums;
   if (work.stretch >= size.steps || work.stretch % lanes == 0)
     return static_cast<double>(ceil_div(size.steps, lanes)) * step + ends;
+  const int64_t stretches = size.steps / work.stretch;
+  const int64_t full = work.stretch / lanes;
   const auto rest = static_cast<double>(work.stretch % lanes);
-  return static_cast<double>(size.steps / work.stretch) *
-         (static_cast<double>(work.stretch / lanes) * step + rest * busy + ends);
+  return static_cast<double>(stretches) * (static_cast<double>(full) * step + rest * busy + ends);
 }
 
 double all_tiles(const ContractionSize& size, const DotShape& tile, const StepWork& work) {

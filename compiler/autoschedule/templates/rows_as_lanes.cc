@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "compiler/autoschedule/recognise/sides.h"
 #include "compiler/autoschedule/templates/parameters.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
 
