@@ -127,6 +127,7 @@ class EndOfWork {
       return end;
     }
     if (const auto* node = as<Allocate>(stmt)) return of(node->body);
+    if (as<Prefetch>(stmt) != nullptr) return 0;
     if (const auto* node = as<If>(stmt)) {
       const int64_t guarded = std::min(of(node->then_body), end_of(node->condition));
       return node->else_body ? std::max(guarded, of(node->else_body)) : guarded;

@@ -226,6 +226,30 @@ TEST(PartitionLoops, TilesOfTheLastBlockThatLieOutsideAreLeftOut) {
     for k in 0..n { for ji in 0..5 vectorize { B[1, ji + 40] = A[k, 1] } })");
 }
 
+/// What is fetched there alone is no work.
+TEST(PartitionLoops, PrefetchesKeepNoTileThatLiesOutside) {
+  expect_partitioned(R"(
+    for jb in 0..2 { for jo in 0..4 { for k in 0..n {
+      prefetch A[k, jo]
+      for ji in 0..8 vectorize {
+        if likely(jb*32 + jo*8 + ji < 45) { B[1, jb*32 + jo*8 + ji] = A[k, jo] }
+      }
+    } } })",
+                     R"(
+    for jo in 0..4 { for k in 0..n {
+      prefetch A[k, jo]
+      for ji in 0..8 vectorize { B[1, jo*8 + ji] = A[k, jo] }
+    } }
+    for k in 0..n {
+      prefetch A[k, 0]
+      for ji in 0..8 vectorize { B[1, ji + 32] = A[k, 0] }
+    }
+    for k in 0..n {
+      prefetch A[k, 1]
+      for ji in 0..5 vectorize { B[1, ji + 40] = A[k, 1] }
+    })");
+}
+
 /// A block that ends within one tile has that one left, and not all that it might have.
 TEST(PartitionLoops, OneTileIsLeftOfABlock) {
   const std::string_view body = R"(

@@ -183,10 +183,8 @@ TEST(Prefetch, FetchesWhatTheNextIterationReads) {
   k.te.prefetch(k.C, k.A, "i", 1);
   EXPECT_EQ(k.te.lowered(), R"(fn k(A: float32[64, 32], C: float32[64, 32]) {
   for i in 0..64 {
-    for A.p1 in 0..2 {
-      if i < 63 {
-        prefetch A[i + 1, A.p1*16]
-      }
+    for A.p1 in 0..2 unroll {
+      prefetch A[min(i + 1, 63), A.p1*16]
     }
     for j in 0..32 {
       C[i, j] = A[i, j]*3.0 - 1.0
@@ -219,12 +217,8 @@ TEST(Prefetch, StaysInsideOfWhatIsComputedInALoop) {
     }
     for i.inner in 0..10 {
       prefetch B[i.inner + 2]
-      if i.inner < 9 {
-        prefetch B[i.inner + 3]
-      }
-      if i.inner < 8 {
-        prefetch B[i.inner + 4]
-      }
+      prefetch B[min(i.inner + 3, 11)]
+      prefetch B[min(i.inner + 4, 11)]
       C[i.outer*10 + i.inner] = B[i.inner] + B[i.inner + 1] + B[i.inner + 2]
     }
   }

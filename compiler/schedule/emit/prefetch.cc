@@ -1,7 +1,7 @@
 // Writes prefetches: of the box that a stage reads in one iteration of an axis, taken some
 // iterations later, one instruction for each line of the cache.
 //
-//   prefetch(A, i, 1), A[i, 0..63]  ->  if i + 1 < n { for p in 0..4 { prefetch A[i + 1, p*16] } }
+//   prefetch(A, i, 1), A[i, 0..63]  ->  for p in 0..4 { prefetch A[min(i + 1, n - 1), p*16] }
 #include "compiler/schedule/emit/prefetch.h"
 
 #include <algorithm>
@@ -18,6 +18,8 @@ using analysis::Facts;
 using analysis::Interval;
 
 constexpr int64_t kLineBytes = 64;
+// Lines of a row that are written out.
+constexpr int64_t kMostUnrolled = 16;
 
 /// The parts of the tensor that the stage reads while the loops outside of `axis`, and that one,
 /// stand still: one box a read.
@@ -79,7 +81,6 @@ ir::Stmt fetch(const Storage& storage, const std::vector<Interval>& box,
   std::vector<ir::VarRef> vars;
   std::vector<ir::Expr> extents;
   std::vector<ir::Expr> places;
-  ir::Expr is_element;
   for (size_t d = 0; d < rank; ++d) {
     const bool is_row = d + 1 == rank;
     const ir::Expr least = ir::substitute(box[d].min, later);
@@ -88,16 +89,19 @@ ir::Stmt fetch(const Storage& storage, const std::vector<Interval>& box,
     extents.push_back(is_row ? analysis::simplify(ir::ceildiv(count, ir::index(line)), facts)
                              : count);
     const ir::Expr index = least + ir::Expr(vars[d]) * (is_row ? line : 1);
-    const ir::Expr place = storage.place(d, index, facts);
-    const ir::Expr is_inside =
-        ir::logical_and(ir::less_equal(ir::index(0), place), ir::less(place, shape[first + d]));
-    is_element = is_element ? ir::logical_and(is_element, is_inside) : is_inside;
-    places.push_back(place);
+    // Past the end the last one once more: a branch would hold up a loop of a tile's sums by half.
+    const ir::Expr last = shape[first + d] - 1;
+    const ir::Expr place = ir::min(storage.place(d, index, facts), last);
+    places.push_back(analysis::simplify(ir::max(place, ir::index(0)), facts));
   }
   ir::Stmt result = ir::Prefetch::make(storage.buffer, storage.indices(std::move(places)));
-  if (is_element) result = ir::If::make(is_element, std::move(result));
-  for (size_t d = rank; d-- > 0;)
-    result = ir::For::make(vars[d], extents[d], ir::LoopKind::Serial, std::move(result));
+  for (size_t d = rank; d-- > 0;) {
+    const std::optional<int64_t> count = ir::as_const_int(extents[d]);
+    const bool is_row = d + 1 == rank && count && *count <= kMostUnrolled;
+    result =
+        ir::For::make(vars[d], extents[d], is_row ? ir::LoopKind::Unrolled : ir::LoopKind::Serial,
+                      std::move(result));
+  }
   return result;
 }
 
