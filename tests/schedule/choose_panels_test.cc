@@ -201,9 +201,10 @@ TEST(ChoosePanels, ReducesNoMoreRowsAtOnceThanRegistersHold) {
 TEST(ChoosePanels, ReadsALargeFactorOnceWhereItIs) {
   EXPECT_EQ(rows_by_columns(10, 784, 1000),
             "schedule cpu {\n"
-            "  split(C.i, factor=5)\n"
-            "  split(C.j, factor=64)\n"
-            "  reorder(C.j.outer, C.i.outer, C.k, C.i.inner, C.j.inner)\n"
+            "  split(C.i, factor=10)\n"
+            "  split(C.j, factor=32)\n"
+            "  reorder(C.i.outer, C.j.outer, C.k, C.i.inner, C.j.inner)\n"
+            "  prefetch(B, C.k, offset=8)\n"
             "  vectorize(C.j.inner)\n"
             "  unroll(C.i.inner)\n"
             "  parallel(C.j.outer)\n"
@@ -214,6 +215,28 @@ TEST(ChoosePanels, ReadsALargeFactorOnceWhereItIs) {
       "}\n";
   EXPECT_TRUE(has(steps_of(text, "sapphirerapids"), "cache_read(B, global"));
   EXPECT_FALSE(has(steps_of(text, "znver4"), "cache_read"));
+}
+
+/// Where L2 does not hold the columns, a few rows take some steps of a block of them before the
+/// next ones, and each line is fetched before its tile waits for it.
+TEST(ChoosePanels, FetchesAheadWhatFewRowsReadFromFarAway) {
+  EXPECT_EQ(rows_by_columns(24, 1024, 1024),
+            "schedule cpu {\n"
+            "  split(C.i, factor=12)\n"
+            "  split(C.j, factor=32)\n"
+            "  split(C.k, factor=128)\n"
+            "  split(C.j.outer, factor=8)\n"
+            "  reorder(C.j.outer.outer, C.k.outer, C.j.outer.inner, C.i.outer, C.k.inner, "
+            "C.i.inner, C.j.inner)\n"
+            "  prefetch(B, C.k.inner, offset=8)\n"
+            "  vectorize(C.j.inner)\n"
+            "  unroll(C.i.inner)\n"
+            "  parallel(C.j.outer.outer)\n"
+            "}\n");
+  // From memory in fewer steps; of many rows, and from L2, nothing.
+  EXPECT_TRUE(has(rows_by_columns(24, 4096, 4096), "split(C.k, factor=32)"));
+  EXPECT_FALSE(has(rows_by_columns(128, 1024, 1024), "prefetch"));
+  EXPECT_FALSE(has(rows_by_columns(24, 512, 512), "prefetch"));
 }
 
 /// Ten columns are ten lanes of sixteen; along the sum all are full.

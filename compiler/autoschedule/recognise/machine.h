@@ -85,6 +85,13 @@ struct Machine {
   double piece_cycles = 40;
   // The same of columns that come from memory; 0: as others of what comes from there.
   double far_piece_cycles = 0;
+  // How many steps before its tiles need them columns in place are fetched where L2 does not hold
+  // them, and how many bytes a cycle come from L3 then; 0: they are not.
+  int64_t steps_ahead = 0;
+  double ahead_from_l3 = 0;
+  // And how many times as long as product_cost.cc says other ways take where it is right about
+  // this.
+  double not_ahead = 1;
   // Pages that the first TLB holds, and what it takes to find another one.
   int64_t tlb_pages = 64;
   double page_cycles = 2;

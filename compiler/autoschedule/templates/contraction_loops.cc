@@ -442,9 +442,15 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   }
   std::vector<AxisId> tiles = {rows, columns};
   const int64_t block = values.get("rows of a panel", 0);
-  // A block of rows takes some steps of all columns before the next ones.
+  const int64_t tiles_at_once = values.get("tiles at once", 0);
+  // A block of rows takes some steps of all columns before the next ones, or all rows those of a
+  // block of columns.
   std::vector<AxisId> blocks;
-  if (values.get("columns first", 0) != 0) {
+  if (tiles_at_once > 0 && !depth.empty()) {
+    const auto [outer, inner] = steps.split(id, columns, tiles_at_once);
+    blocks = {outer};
+    tiles = {inner, rows};
+  } else if (values.get("columns first", 0) != 0) {
     std::swap(tiles[0], tiles[1]);
   } else if (block > 1 && !copies_rows) {
     const auto [outer, inner] = steps.split(id, rows, block);
@@ -455,6 +461,8 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
   const bool parallel = values.get("parallel", 0) != 0;
   if (copies_rows)
     copy_rows_in_order(graph, tiling, steps, {rows}, row, shares_rows(tiling, parallel));
+  if (const int64_t ahead = values.get("steps ahead", 0); ahead > 0)
+    steps.prefetch(tiling.panel, id, reduce.back(), ahead);
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) {
     const bool is_one_tile = tiles[0] == rows && has_one_row_tile(graph, tiling, values);

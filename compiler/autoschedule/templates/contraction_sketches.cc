@@ -70,7 +70,8 @@ class Sketches {
     const auto add = [&](Panels panels, bool may_copy_rows) {
       const CheapestPlan cheapest = plan_for(panels, may_copy_rows, !may_copy);
       if (cheapest.plan.tile.rows == 0) return;
-      const double first = has_windows && panels == Panels::InPlace ? 0 : cheapest.cycles;
+      double first = has_windows && panels == Panels::InPlace ? 0 : cheapest.cycles;
+      if (cheapest.plan.ahead > 0) first /= machine_.not_ahead;
       sketches.emplace_back(first, sketch_of(cheapest, may_copy_rows));
     };
     if (tiling_.group.products == 1) add(Panels::InPlace, rows_in_order);
@@ -128,6 +129,7 @@ class Sketches {
     limits.may_cut_steps =
         tiling_.reduce.size() == 1 && !product_.are_columns_apart && tiling_.group.products == 1;
     limits.may_cut_in_place = stay_in_place && limits.may_cut_steps;
+    limits.may_fetch_ahead = limits.may_cut_steps && is_known() && are_columns_stored();
     return cheapest_plan(product_, panels, limits, machine_);
   }
 
@@ -148,6 +150,11 @@ class Sketches {
                ? size.rows <= kMostRowsFromMemory &&
                      columns > static_cast<double>(machine_.l3_bytes)
                : size.rows <= kMostStreamedRows && columns > static_cast<double>(machine_.l2_bytes);
+  }
+
+  bool are_columns_stored() const {
+    const Stage& stage = graph_[tiling_.panel.stage];
+    return stage.attach.kind == schedule::Attach::Kind::Root;
   }
 
   bool may_copy_rows() const {
@@ -173,6 +180,10 @@ class Sketches {
                                             {depths.begin(), depths.end()}, plan.depth));
         add("columns first", {0, 1}, plan.columns_first ? 1 : 0);
         add("rows of a panel", {0, 4, 8}, row_tiles);
+        if (plan.ahead > 0) {
+          add("steps ahead", {0}, plan.ahead);
+          if (plan.depth > 0) add("tiles at once", {4, 8}, plan.at_once);
+        }
         break;
       case Panels::Streamed:
         name = "outer products of columns read once";

@@ -59,6 +59,7 @@ struct ProductPlan {
   int64_t at_once = 1;    // tiles of columns that are copied together, or are a block
   int64_t row_tiles = 1;  // that pass by a panel before the next one
   int64_t depth = 0;      // steps that are copied or taken at once, or are written out; 0: all
+  int64_t ahead = 0;  // steps before it is read, that a line of columns is fetched; 0: it is not
   bool columns_first = false;
   bool copies_rows = false;
 };
@@ -86,6 +87,7 @@ struct PlanLimits {
   bool must_copy_rows = false;
   bool may_cut_steps = false;          // copy some of the steps at a time
   bool may_cut_in_place = false;       // or take so many of columns where they are
+  bool may_fetch_ahead = false;        // which are fetched before
   std::optional<TileShape> tile = {};  // no other
 };
 

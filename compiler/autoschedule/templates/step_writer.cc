@@ -155,6 +155,15 @@ void StepWriter::software_pipeline(StageId stage, AxisId axis, int64_t stages) {
   add(std::move(pipeline));
 }
 
+void StepWriter::prefetch(language::TensorId tensor, StageId reader, AxisId axis, int64_t ahead) {
+  Step fetch = step(StepKind::Prefetch, tensor.stage, {});
+  fetch.output = tensor.output;
+  fetch.at_stage = id_of_stage(reader);
+  fetch.at_axis = id_of_axis(axis);
+  fetch.value = ahead;
+  add(std::move(fetch));
+}
+
 std::pair<StageId, std::vector<AxisId>> StepWriter::cache_read(language::TensorId tensor,
                                                                const std::vector<StageId>& readers,
                                                                std::string_view scope) {

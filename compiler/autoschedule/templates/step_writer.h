@@ -45,6 +45,8 @@ class StepWriter {
   void double_buffer(StageId stage);
   /// What is computed at the axis is fetched one iteration early.
   void software_pipeline(StageId stage, AxisId axis, int64_t stages = 2);
+  /// Each iteration of a loop of the reader fetches what the one so many later reads of the tensor.
+  void prefetch(language::TensorId tensor, StageId reader, AxisId axis, int64_t ahead);
   /// A copy of a tensor that the readers, and what is inline in them, read instead of it, and the
   /// copy's axes.
   std::pair<StageId, std::vector<AxisId>> cache_read(language::TensorId tensor,

@@ -101,8 +101,10 @@ class Fetches {
     if (plan_.panels == Panels::Packed) {
       pass_blocks();
     } else if (plan_.columns_first) {
-      again(columns_, rows_.count - 1, columns_.bytes + rows_.bytes);
-      again(rows_, columns_.count - 1, rows_.all() + columns_.bytes);
+      again(columns_, rows_.count - 1, depth_in_place() * (columns_.bytes + rows_.bytes));
+      const double blocks = tiled_.has_blocks_of_columns() ? tiled_.blocks_of_columns() : 1;
+      again(rows_, columns_.count - blocks, depth_in_place() * (rows_.all() + columns_.bytes));
+      again(rows_, blocks - 1, rows_.all() + columns_.bytes);
     } else {
       pass_columns();
     }
@@ -116,6 +118,7 @@ class Fetches {
         others_of(tiles, tiled_.steps * depth_in_place(), bytes, machine_);
     const double count = tiled_.batch * passes * tiles.count;
     transfers_.again(count * tiles.bytes, others);
+    if (plan_.ahead > 0 && &tiles == &columns_) return;
     transfers_.pieces_again(count * tiled_.steps, others.l2, tiles.distance, tiles.piece);
     transfers_.pages(count, tiled_.steps, tiles.distance);
   }
@@ -156,9 +159,12 @@ class Fetches {
     if (plan_.depth > 0) {
       const double passes = 1 / tiled_.depth() - 1;
       // Between two uses, those of a panel, or of a block of rows where columns stay in place.
-      const double block = tiled_.is_in_place() ? static_cast<double>(plan_.row_tiles) *
-                                                      tiled_.tile_rows * tiled_.columns
-                                                : tiled_.rows * tiled_.tile_columns;
+      const double block =
+          tiled_.has_blocks_of_columns()
+              ? tiled_.rows * tiled_.tile_columns * static_cast<double>(plan_.at_once)
+          : tiled_.is_in_place()
+              ? static_cast<double>(plan_.row_tiles) * tiled_.tile_rows * tiled_.columns
+              : tiled_.rows * tiled_.tile_columns;
       transfers_.again(2 * passes * sums, block * product_.sum_bytes);
     }
     const double together = columns_together();
@@ -181,6 +187,15 @@ class Fetches {
     const auto factors = static_cast<double>(product_.panel_batch);
     const double pieces = factors * columns_.count * tiled_.steps;
     if (tiled_.is_in_place()) {
+      if (plan_.ahead > 0) {
+        const double each = tiled_.steps * tiled_.columns * product_.column_bytes;
+        transfers_.first_ahead(factors * std::min(each, columns_.all()));
+        if (!tiled_.has_blocks_of_columns())
+          return transfers_.pieces_ahead(pieces, columns_.distance, columns_.piece);
+        return transfers_.pieces_in_turn(factors * tiled_.steps * tiled_.blocks_of_columns(),
+                                         columns_.distance,
+                                         static_cast<double>(plan_.at_once) * columns_.piece);
+      }
       transfers_.first(factors * columns_.all());
       transfers_.pages(factors * columns_.count, tiled_.steps, columns_.distance);
       return transfers_.pieces_in_turn(pieces, columns_.distance, columns_.piece);
@@ -242,7 +257,8 @@ bool is_panel_near(const TiledProduct& tiled, const Machine& machine) {
                          tiled.column_tiles.count == 1 ||
                          (plan.panels == Panels::Packed && plan.at_once == 1);
   const double bytes = tiled.depth() * (tiled.column_tiles.bytes + tiled.row_tiles.bytes);
-  const Transfers::Others others = others_of(tiled.column_tiles, tiled.steps, bytes, machine);
+  const double steps = tiled.steps * (tiled.is_in_place() ? tiled.depth() : 1);
+  const Transfers::Others others = others_of(tiled.column_tiles, steps, bytes, machine);
   return rows_pass && stays_in_l1(others, machine);
 }
 

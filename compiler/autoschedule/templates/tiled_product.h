@@ -22,6 +22,13 @@ struct TiledProduct {
   bool is_in_place() const {
     return plan.panels != Panels::Packed && plan.panels != Panels::AllInAdvance;
   }
+  /// Whether all tiles of a block of columns in place take some steps before the next ones.
+  bool has_blocks_of_columns() const {
+    return plan.panels == Panels::InPlace && plan.columns_first && plan.depth > 0;
+  }
+  double blocks_of_columns() const {
+    return ceil_div(column_tiles.count, static_cast<double>(plan.at_once));
+  }
   /// Part of all steps that a tile takes at once.
   double depth() const;
 

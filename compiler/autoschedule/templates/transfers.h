@@ -27,7 +27,10 @@ class Transfers {
   /// Bytes that come for the first time in a call: from where the last one left them.
   void first(double bytes) { again(bytes, touched_); }
 
-  /// The same in pieces of so many bytes, each so far from the one before.
+  /// The same of what is fetched before.
+  void first_ahead(double bytes);
+
+  /// Bytes that come again in pieces of so many, each so far from the one before.
   void pieces_again(double count, double others, double distance, double piece);
 
   /// Pieces that come for the first time in a call, where that is from memory: of those from caches
@@ -36,6 +39,9 @@ class Transfers {
 
   /// Pieces of columns that a product reads once, one after the other.
   void pieces_in_turn(double count, double distance, double piece);
+
+  /// Pieces that are fetched before.
+  void pieces_ahead(double count, double distance, double piece);
 
   /// Steps so far apart, of which each needs the address of its page where these are more than the
   /// first TLB holds.
