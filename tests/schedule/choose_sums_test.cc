@@ -303,33 +303,72 @@ TEST(ChooseSums, RowsWhoseOrderStaysAreSideBySide) {
   EXPECT_FALSE(is_turned("100, 2000", "sum[k < 1000](X[i, k * 2])"));
 }
 
-/// Of two tensors by rows, that are no product: tiles of both.
-TEST(ChooseSums, PairsOfRowsAreInTiles) {
-  const auto chosen = [](std::string_view sum, std::string_view x = "500, 128") {
-    return steps_of(
-        fmt::format("kernel k(X: float32[{}], Y: float32[500, 128]) ->"
-                    " (D: float32[500, 500]) {{ D[i, j] = {} }}",
-                    x, sum));
+std::string pairs_of(std::string_view sum, int columns = 500, std::string_view x = "500, 128") {
+  return steps_of(
+      fmt::format("kernel k(X: float32[{0}], Y: float32[{1}, 128]) -> "
+                  "(D: float32[500, {1}]) {{ D[i, j] = {2} }}",
+                  x, columns, sum));
+}
+
+/// Of two tensors by rows, that are no product: tiles of both, a vector of the rows of the second,
+/// which are turned into columns for that.
+TEST(ChooseSums, PairsOfRowsAreInTilesOfTurnedColumns) {
+  EXPECT_EQ(pairs_of("sum[k < 128](abs(X[i, k] - Y[j, k]))"),
+            "schedule cpu {\n"
+            "  split(D.i, factor=12)\n"
+            "  split(D.j, factor=32)\n"
+            "  reorder(D.i.outer, D.j.outer, D.k, D.i.inner, D.j.inner)\n"
+            "  cache_read(Y, global, D, D.j.outer, D.k, D.j.inner)\n"
+            "  vectorize(D.j.inner)\n"
+            "  unroll(D.i.inner)\n"
+            "  parallel(D.i.outer)\n"
+            "  split(Y.global.k, factor=16)\n"
+            "  split(Y.global.j.inner, factor=16)\n"
+            "  reorder(Y.global.k.outer, Y.global.j.inner.outer, Y.global.j.inner.inner, "
+            "Y.global.k.inner)\n"
+            "  unroll(Y.global.j.inner.inner)\n"
+            "  vectorize(Y.global.k.inner)\n"
+            "  parallel(Y.global.j.outer)\n"
+            "}\n");
+  const auto has_tiles = [&](std::string_view sum, std::string_view x = "500, 128") {
+    return pairs_of(sum, 500, x).find("unroll(D.i.inner)") != std::string::npos;
   };
-  EXPECT_EQ(chosen("sum[k < 128](abs(X[i, k] - Y[j, k]))"),
+  EXPECT_TRUE(has_tiles("sum[k < 3](abs(X[i, k] - Y[j, k]))"));
+  EXPECT_TRUE(has_tiles("min[k < 60](X[k, i] + Y[j, k])", "60, 500"));
+  // An element of each pair; a row alone.
+  EXPECT_FALSE(has_tiles("sum[k < 128](abs(X[i, j, k] - Y[j, k]))", "500, 500, 128"));
+  EXPECT_FALSE(has_tiles("sum[k < 128](abs(Y[i, k] - 1.0))"));
+}
+
+/// What both read from one tensor stays where it is: short rows are gathered, long ones are added
+/// up along vectors.
+TEST(ChooseSums, PairsOfOneTensorAreNotTurned) {
+  const auto chosen = [](int steps) {
+    return steps_of(
+        fmt::format("kernel k(X: float32[500, {0}]) -> (D: float32[500, 500]) "
+                    "{{ D[i, j] = sum[k < {0}](abs(X[i, k] - X[j, k])) }}",
+                    steps));
+  };
+  EXPECT_EQ(chosen(3).find("cache_read"), std::string::npos);
+  EXPECT_NE(chosen(3).find("vectorize(D.j.inner)"), std::string::npos);
+  EXPECT_EQ(chosen(128),
             "schedule cpu {\n"
             "  split(D.i, factor=5)\n"
             "  split(D.j, factor=4)\n"
             "  split(D.k, factor=16)\n"
-            "  reorder(D.i.outer, D.j.outer, D.k.outer, D.i.inner, D.j.inner, D.k.inner)\n"
+            "  reorder(D.i.outer, D.j.outer, D.k.outer, D.i.inner, D.j.inner, "
+            "D.k.inner)\n"
             "  vectorize(D.k.inner)\n"
             "  unroll(D.j.inner)\n"
             "  unroll(D.i.inner)\n"
             "  parallel(D.i.outer)\n"
             "}\n");
-  const auto has_tiles = [&](std::string_view sum, std::string_view x = "500, 128") {
-    return chosen(sum, x).find("unroll(D.j.inner)") != std::string::npos;
-  };
-  EXPECT_TRUE(has_tiles("max[k < 128](X[i, k] * Y[j, k])"));
-  // Less than four vectors; an element of each pair; a row alone.
-  EXPECT_FALSE(has_tiles("sum[k < 60](abs(X[i, k] - Y[j, k]))"));
-  EXPECT_FALSE(has_tiles("sum[k < 128](abs(X[i, j, k] - Y[j, k]))", "500, 500, 128"));
-  EXPECT_FALSE(has_tiles("sum[k < 128](abs(Y[i, k] - 1.0))"));
+}
+
+/// Of so few columns a vector would be mostly empty.
+TEST(ChooseSums, AFewRowsPairedWithManyAreAddedUpAlongVectors) {
+  EXPECT_NE(pairs_of("max[k < 128](X[i, k] * Y[j, k])", 3).find("vectorize(D.k.inner)"),
+            std::string::npos);
 }
 
 /// Rows with two or three results are the lanes, and results and short sums are written out.

@@ -111,8 +111,14 @@ DotShape best_dots(const ContractionSize& size) {
   return best;
 }
 
-DotShape best_pairs(const ContractionSize& size, double busy) {
+double pair_cycles(const ContractionSize& size, const DotShape& tile, double busy) {
   const StepWork work{.sum = busy, .stretch = size.steps};
+  return static_cast<double>(ceil_div(size.rows, tile.rows) *
+                             ceil_div(size.columns, tile.columns)) *
+         one_tile(size, tile.rows, tile.columns, work);
+}
+
+DotShape best_pairs(const ContractionSize& size, double busy) {
   DotShape best;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t rows = 1; rows <= std::min(size.rows, kMostPairRows); ++rows) {
@@ -121,9 +127,7 @@ DotShape best_pairs(const ContractionSize& size, double busy) {
       if (static_cast<double>(sums) > kMostOfRegisters * static_cast<double>(size.registers) ||
           sums + columns + kBesidePairs > size.registers)
         break;
-      const double cycles =
-          static_cast<double>(ceil_div(size.rows, rows) * ceil_div(size.columns, columns)) *
-          one_tile(size, rows, columns, work);
+      const double cycles = pair_cycles(size, {rows, columns}, busy);
       if (cycles >= least) continue;
       least = cycles;
       best = {rows, columns};

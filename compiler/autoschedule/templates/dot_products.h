@@ -24,6 +24,9 @@ DotShape best_dots(const ContractionSize& size);
 /// cycles, and registers for what is computed of it.
 DotShape best_pairs(const ContractionSize& size, double busy);
 
+/// What all of them take in tiles of this shape.
+double pair_cycles(const ContractionSize& size, const DotShape& tile, double busy);
+
 /// Plans of a product of factors that both lie along the sum: a tile of columns stays while all
 /// rows pass by, or one of rows while all columns do.
 std::vector<ProductPlan> dots_plans(const Product& product, const PlanLimits& limits);

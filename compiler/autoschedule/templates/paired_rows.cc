@@ -7,13 +7,9 @@
 // 3.9 with one sum at a time, which waits for two loads a vector.
 #include "compiler/autoschedule/templates/paired_rows.h"
 
-#include <algorithm>
-
 #include "compiler/autoschedule/templates/contraction_loops.h"
 #include "compiler/autoschedule/templates/dot_products.h"
-#include "compiler/autoschedule/templates/element_work.h"
 #include "compiler/autoschedule/templates/stage_cycles.h"
-#include "compiler/schedule/graph/reads.h"
 
 namespace kiln::autoschedule {
 namespace {
@@ -22,56 +18,34 @@ namespace {
 // us one at a time and 1130 so, 1000 x 10 of 32 21 and 20, 130 x 215 of 46 155 and 103.
 constexpr int64_t kLeastVectors = 4;
 
-/// Whether some tensors are read by rows and others by columns, and none by both.
-bool are_pairs(const StageGraph& graph, const std::vector<const ir::TensorRead*>& reads, AxisId row,
-               AxisId column) {
-  const auto reads_along = [&](AxisId axis) {
-    return std::ranges::any_of(
-        reads, [&](const ir::TensorRead* read) { return is_used_in(graph, *read, axis); });
-  };
-  const bool has_both = std::ranges::any_of(reads, [&](const ir::TensorRead* read) {
-    return is_used_in(graph, *read, row) && is_used_in(graph, *read, column);
-  });
-  return !has_both && reads_along(row) && reads_along(column);
-}
-
 }  // namespace
 
-std::optional<Sketch> paired_rows_sketch(const Chooser& chooser, StageId id,
-                                         const ReductionVectors& vectors, bool may_be_parallel) {
+std::optional<PairSketch> paired_rows_sketch(const Chooser& chooser, StageId id, const Pairs& pairs,
+                                             bool may_be_parallel) {
   const StageGraph& graph = chooser.graph;
   const Stage& stage = graph[id];
-  if (vectors.along_data || stage.data.size() < 2 || stage.types.size() != 1) return std::nullopt;
-  const AxisId row = *(stage.data.end() - 2);
-  const AxisId column = stage.data.back();
-  const int64_t lanes = register_lanes(chooser, id);
-  const auto rows = constant_extent(graph, row);
-  const auto columns = constant_extent(graph, column);
-  const auto steps = constant_extent(graph, stage.reduce.back());
-  if (!rows || !columns || !steps || *rows < 2 || *columns < 2 || *steps < kLeastVectors * lanes)
-    return std::nullopt;
-  const std::vector<ir::Expr> bodies = schedule::expanded_bodies(graph, id);
-  const ElementWork work = element_work(graph, bodies, chooser.machine, lanes);
-  if (!are_pairs(graph, work.reads, row, column)) return std::nullopt;
-  const double busy = std::max(work.busy.all, work.busy.multiply_adds);
-  ContractionSize size = size_on(chooser.machine, lanes);
-  size.rows = *rows;
-  size.columns = *columns;
-  size.steps = *steps;
-  const DotShape tile = best_pairs(size, busy);
+  const int64_t lanes = pairs.size.register_lanes;
+  ContractionSize size = pairs.size;
+  size.steps = constant_extent(graph, stage.reduce.back()).value_or(1);
+  if (size.steps < kLeastVectors * lanes) return std::nullopt;
+  const DotShape tile = best_pairs(size, pairs.busy);
   const Tiling tiling{.stage = id,
-                      .contraction = {.row = row, .column = column},
+                      .contraction = {.row = pairs.row, .column = pairs.column},
                       .batch = {stage.data.begin(), stage.data.end() - 2},
                       .reduce = stage.reduce};
+  const auto around = static_cast<double>(pairs.size.steps / size.steps);
   // Other tiles round in another way, which the candidates of a stage may not.
-  return Sketch{
-      .name = "pairs of rows",
-      .parameters = {{"rows", {tile.rows}, tile.rows},
-                     {"columns", {tile.columns}, tile.columns},
-                     parallel_parameter(may_be_parallel && is_worth_sharing(chooser, id))},
-      .write = [&graph, tiling, lanes](StepWriter& steps, const Values& values) {
-        write_dots(graph, tiling, lanes, steps, values);
-      }};
+  return PairSketch{
+      .sketch = {.name = "pairs of rows",
+                 .parameters = {{"rows", {tile.rows}, tile.rows},
+                                {"columns", {tile.columns}, tile.columns},
+                                parallel_parameter(may_be_parallel &&
+                                                   is_worth_sharing(chooser, id))},
+                 .write =
+                     [&graph, tiling, lanes](StepWriter& steps, const Values& values) {
+                       write_dots(graph, tiling, lanes, steps, values);
+                     }},
+      .cycles = around * pair_cycles(size, tile, pairs.busy)};
 }
 
 }  // namespace kiln::autoschedule

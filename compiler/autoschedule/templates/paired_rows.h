@@ -2,13 +2,12 @@
 
 #include <optional>
 
-#include "compiler/autoschedule/templates/reduction_numbers.h"
+#include "compiler/autoschedule/templates/pairs.h"
 
 namespace kiln::autoschedule {
 
-/// Reductions of all rows of one tensor with all rows of another that are no products, in tiles of
-/// both. Nothing where other tensors have elements of pairs, or sizes are not known.
-std::optional<Sketch> paired_rows_sketch(const Chooser& chooser, StageId stage,
-                                         const ReductionVectors& vectors, bool may_be_parallel);
+/// In tiles of both, in vectors along the sum, which may be reassociated. Nothing for short rows.
+std::optional<PairSketch> paired_rows_sketch(const Chooser& chooser, StageId stage,
+                                             const Pairs& pairs, bool may_be_parallel);
 
 }  // namespace kiln::autoschedule

@@ -2,6 +2,7 @@
 //
 //   S[j] = sum[i](X[i, j])         columns in vectors, some rows at once, blocks that fit L1
 //   S[i] = sum[j](X[i, j])         vectors along j, lanes added at the end of a row
+#include "compiler/autoschedule/templates/paired_columns.h"
 #include "compiler/autoschedule/templates/paired_rows.h"
 #include "compiler/autoschedule/templates/reduction_numbers.h"
 #include "compiler/autoschedule/templates/rows_as_lanes.h"
@@ -62,10 +63,16 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   const bool is_shared = may_be_parallel && is_long;
   const bool has_columns = !columns_of(graph[id]).empty();
   const std::optional<ReductionVectors> vectors = vectors_of_reduction(chooser, id, is_long);
-  if (vectors && dimensions == 0) {
-    // Of the order of these sums: no other sketch has it.
-    if (std::optional<Sketch> pairs = paired_rows_sketch(chooser, id, *vectors, may_be_parallel))
-      return {*std::move(pairs)};
+  const bool is_along_sum = vectors && !vectors->along_data;
+  std::vector<Sketch> sketches;
+  if (const std::optional<Pairs> pairs = pairs_of(chooser, id); pairs && dimensions == 0) {
+    std::optional<PairSketch> best = paired_columns_sketch(chooser, id, *pairs, may_be_parallel);
+    std::optional<PairSketch> rows;
+    if (is_along_sum) rows = paired_rows_sketch(chooser, id, *pairs, may_be_parallel);
+    // Sums along vectors have an order of their own: no other sketch has it.
+    if (rows && (!best || rows->cycles < best->cycles)) return {std::move(rows->sketch)};
+    if (best && is_along_sum) return {std::move(best->sketch)};
+    if (best) sketches.push_back(std::move(best->sketch));
   }
   Sketch sketch{.name = "reduction", .parameters = {}, .write = {}};
   // As many partial results as lanes: more or fewer would change the order.
@@ -88,7 +95,6 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   sketch.write = [&graph, id, vectors](StepWriter& steps, const Values& values) {
     write_reduction(graph, id, vectors, steps, values);
   };
-  std::vector<Sketch> sketches;
   if (!vectors && dimensions == 0) {
     if (std::optional<Sketch> turned = turned_rows_sketch(chooser, id, may_be_parallel))
       sketches.push_back(*std::move(turned));
