@@ -2,6 +2,7 @@
 #include "compiler/passes/buffer_uses.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compiler/ir/equal.h"
 #include "compiler/ir/mutator.h"
@@ -24,6 +25,11 @@ class FindUses : public Visitor {
     Visitor::visit(loop);
     loops_.pop_back();
   }
+  void visit(const MultiplyTiles& tiles) override {
+    steps_ = loops_.size();
+    Visitor::visit(tiles);
+    steps_ = kNone;
+  }
   void visit(const If& node) override {
     ++guards_;
     Visitor::visit(node);
@@ -45,12 +51,15 @@ class FindUses : public Visitor {
     Visitor::element(buffer, indices);
   }
   void add(const std::vector<Expr>& indices, const Store* store, bool is_stored) {
-    found.uses.push_back({indices, loops_, store, is_stored, guards_ > 0});
+    const size_t steps = std::min(steps_, loops_.size());
+    found.uses.push_back({indices, loops_, steps, store, is_stored, guards_ > 0});
   }
 
   const BufferRef& buffer_;
   std::vector<const For*> loops_;
   const Store* store_ = nullptr;
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  size_t steps_ = kNone;
   int guards_ = 0;
 };
 

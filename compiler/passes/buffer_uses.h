@@ -11,6 +11,7 @@ namespace kiln::passes {
 struct BufferUse {
   std::vector<ir::Expr> indices;
   std::vector<const ir::For*> loops;
+  size_t steps = 0;  // from this loop on they are those of a matrix unit: all at once
   const ir::Store* store = nullptr;  // that it is the target of, or is loaded for
   bool is_stored = false;
   bool is_guarded = false;

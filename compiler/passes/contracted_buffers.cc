@@ -3,7 +3,7 @@
 //   for i { for v in 0..32 { Z[i*32 + v] = .. }  for v in 0..32 { W[i*32 + v] = Z[i*32 + v] } }
 //     ->  32 elements for each i, from Z[i*32] on
 //
-// Each load has to find its element in a store before it, in the same iteration and by the same
+// The first store has all elements that others load or store, in the same iteration and by the same
 // vectors, so what the other iterations did does not matter.
 #include "compiler/passes/contracted_buffers.h"
 
@@ -31,8 +31,8 @@ bool is_step(const For& loop) {
 
 /// The loop that is no step of an iteration, right around a use; null where there is none.
 const For* iteration_of(const BufferUse& use) {
-  for (auto loop = use.loops.rbegin(); loop != use.loops.rend(); ++loop)
-    if (!is_step(**loop)) return *loop;
+  for (size_t i = use.steps; i-- > 0;)
+    if (!is_step(*use.loops[i])) return use.loops[i];
   return nullptr;
 }
 
@@ -70,8 +70,7 @@ BufferRef memory_of(const Buffer& buffer, const std::vector<int64_t>& extents) {
 std::optional<Contracted> in_iteration(const Buffer& buffer, const For* around,
                                        const std::vector<const BufferUse*>& uses) {
   const BufferUse& store = *uses[0];
-  const auto is_load = [](const BufferUse* use) { return !use->is_stored; };
-  if (!store.is_stored || !std::all_of(uses.begin() + 1, uses.end(), is_load)) return {};
+  if (!store.is_stored) return {};
   size_t shared = 0;  // loops that are not within an iteration
   for (size_t i = 0; i < store.loops.size(); ++i)
     if (store.loops[i] == around) shared = i + 1;

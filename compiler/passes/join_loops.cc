@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,9 @@ constexpr int64_t kMostSteps = 8;
 // Places that a loop touches, of which each two are compared, and statements between two loops.
 constexpr size_t kMostPlaces = 32;
 constexpr size_t kMostBetween = 8;
+// Of a tile that goes by L1 from one loop to the next.
+constexpr int64_t kLeastTileBytes = 512;
+constexpr int64_t kMostTileBytes = 16 * 1024;
 
 /// Two loops as one: what each does in an iteration of it.
 struct Pair {
@@ -93,6 +97,40 @@ bool have_vectors(const std::vector<Access>& accesses) {
                                [](const Expr& index) { return index->type.lanes > 1; });
   });
 }
+
+/// Elements of a buffer that a statement may load: of known loops, each as often as it has
+/// iterations that go by other elements.
+class Loaded : public Visitor {
+ public:
+  Loaded(const Stmt& stmt, BufferRef buffer) : buffer_(std::move(buffer)) { (*this)(stmt); }
+
+  int64_t bytes = 0;
+
+ private:
+  using Visitor::visit;
+  void visit(const For& loop) override {
+    loops_.push_back(&loop);
+    Visitor::visit(loop);
+    loops_.pop_back();
+  }
+  void visit(const Load& load) override {
+    Visitor::visit(load);
+    if (load.buffer != buffer_) return;
+    int64_t elements = size_of(buffer_->type);
+    for (const For* loop : loops_) {
+      const bool is_used = std::ranges::any_of(
+          load.indices, [&](const Expr& index) { return uses_var(index, loop->var); });
+      if (is_used &&
+          __builtin_mul_overflow(elements, as_const_int(loop->extent).value_or(kMany), &elements))
+        elements = kMany;
+    }
+    bytes = std::max(bytes, elements);
+  }
+
+  static constexpr int64_t kMany = int64_t{1} << 32;
+  const BufferRef buffer_;
+  std::vector<const For*> loops_;
+};
 
 /// What stands in a loop: whether that is a few vectors, and the bytes of sums that are registers
 /// while it runs.
@@ -202,7 +240,30 @@ class JoinLoops : public Mutator {
     if (inside.is_innermost)
       return inside.sums() <= vectors_.registers / 2 * vectors_.bytes ? both : Stmt();
     const Stmt joined = visit(loop);
-    return joined == both ? Stmt() : joined;
+    return joined == both && !reads_tile_of(pair, second) ? Stmt() : joined;
+  }
+
+  /// Whether the second loop reads little of what the first one stores in an iteration, which L1
+  /// then still has: a tile of a product, of which a function is stored.
+  static bool reads_tile_of(const Pair& pair, const std::vector<Access>& second) {
+    class Stored : public Visitor {
+     public:
+      std::unordered_set<BufferRef> buffers;
+
+     private:
+      using Visitor::visit;
+      void visit(const Store& store) override {
+        buffers.insert(store.buffer);
+        Visitor::visit(store);
+      }
+    } stored;
+    stored(pair.first);
+    const bool is_tile = std::ranges::any_of(second, [&](const Access& access) {
+      if (!stored.buffers.contains(access.buffer)) return false;
+      const int64_t bytes = Loaded(pair.second, access.buffer).bytes;
+      return bytes >= kLeastTileBytes && bytes <= kMostTileBytes;
+    });
+    return is_tile;
   }
 
   /// Whether an iteration of one may need what the other does in another one; what only one of them

@@ -178,6 +178,46 @@ TEST(ContractBuffers, LeavesWhatALoopMayStoreBetween) {
     } })");
 }
 
+TEST(ContractBuffers, OfWhatIsStoredAgain) {
+  expect_becomes(contract_buffers, R"(fn f(X: float32[640], W: float32[640] output) {
+    allocate Z: float32[640] { for i in 0..20 {
+      for v in 0..32 vectorize { Z[i*32 + v] = 0.0 }
+      for v in 0..32 vectorize { Z[i*32 + v] = Z[i*32 + v] + X[i*32 + v] }
+      for w in 0..32 vectorize { W[i*32 + w] = Z[i*32 + w] }
+    } } })",
+                 R"(fn f(X: float32[640], W: float32[640] output) {
+    for i in 0..20 { allocate Z: float32[32] {
+      for v in 0..32 vectorize { Z[v] = 0.0 }
+      for v in 0..32 vectorize { Z[v] = Z[v] + X[i*32 + v] }
+      for w in 0..32 vectorize { W[i*32 + w] = Z[w] }
+    } } })");
+}
+
+/// The loops of a matrix unit's tile are steps of the iteration around it.
+TEST(ContractBuffers, ToATileOfAMatrixUnit) {
+  expect_becomes(contract_buffers,
+                 R"(fn f(A: bfloat16[64, 16], B: bfloat16[16, 16], W: bfloat16[64, 16] output) {
+    allocate Z: float32[64, 16] { for t in 0..4 {
+      multiply_tiles {
+        for i in 0..16 { for j in 0..16 { Z[t*16 + i, j] = 0.0 } }
+        for k in 0..8 { for i in 0..16 { for j in 0..16 { for p in 0..2 {
+          Z[t*16 + i, j] = Z[t*16 + i, j] + float32(A[t*16 + i, k*2 + p])*float32(B[k*2 + p, j])
+        } } } }
+      }
+      for i in 0..16 unroll { for j in 0..16 vectorize { W[t*16 + i, j] = bfloat16(Z[t*16 + i, j]) } }
+    } } })",
+                 R"(fn f(A: bfloat16[64, 16], B: bfloat16[16, 16], W: bfloat16[64, 16] output) {
+    for t in 0..4 { allocate Z: float32[16, 16] {
+      multiply_tiles {
+        for i in 0..16 { for j in 0..16 { Z[i, j] = 0.0 } }
+        for k in 0..8 { for i in 0..16 { for j in 0..16 { for p in 0..2 {
+          Z[i, j] = Z[i, j] + float32(A[t*16 + i, k*2 + p])*float32(B[k*2 + p, j])
+        } } } }
+      }
+      for i in 0..16 unroll { for j in 0..16 vectorize { W[t*16 + i, j] = bfloat16(Z[i, j]) } }
+    } } })");
+}
+
 TEST(ContractBuffers, LeavesWhatIsNotAllStored) {
   const auto expect_left = [](std::string_view stores) {
     SCOPED_TRACE(stores);
@@ -188,12 +228,13 @@ TEST(ContractBuffers, LeavesWhatIsNotAllStored) {
                                  " }} }} }}",
                                  stores));
   };
-  // Under a condition, every other element, in two statements, and step by step from the others.
+  // Under a condition, every other element, and step by step from the others.
   expect_left("for v in 0..32 vectorize { if X[i] > 0.0 { Z[i*32 + v] = X[i*32 + v] } }");
   expect_left("for v in 0..32 vectorize { Z[i*32 + v*2] = X[i*32 + v] }");
+  // The first of two statements stores less than the second one.
   expect_left(
-      "for v in 0..32 vectorize { Z[i*32 + v] = 0.0 }"
-      " for v in 0..32 vectorize { Z[i*32 + v] = Z[i*32 + v] + X[i*32 + v] }");
+      "for v in 0..16 vectorize { Z[i*32 + v] = 0.0 }"
+      " for v in 0..32 vectorize { Z[i*32 + v] = X[i*32 + v] }");
   expect_left("for v in 0..32 vectorize { Z[v] = X[i*32 + v] }");
   expect_left("for v in 0..32 vectorize { Z[i*32 + 31 - v] = X[i*32 + v] }");
   expect_left("for u in 0..2 unroll { for v in 0..16 unroll { Z[i*32 + u*31] = X[i*32 + v] } }");

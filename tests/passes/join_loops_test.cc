@@ -102,6 +102,25 @@ TEST(JoinLoops, OfFullTilesWithTheRestBehindBoth) {
     } })");
 }
 
+/// Of tiles of products, each of which is read behind its sums while L1 has it; not of all rows.
+TEST(JoinLoops, OfTilesThatAreReadBehindTheirSums) {
+  const auto loops = [](int columns, bool is_joined) {
+    const std::string_view between = is_joined ? "" : "} for o in 0..8 {";
+    const std::string_view var = is_joined ? "t" : "o";
+    return fmt::format(
+        "fn f(A: float32[64, 32], B: float32[32, {0}], Y: float32[64, {0}] output) {{"
+        " allocate C: float32[64, {0}] {{ for t in 0..8 {{"
+        " for i in 0..8 unroll {{ for j in 0..{0} vectorize {{ C[t*8 + i, j] = 0.0 }} }}"
+        " for k in 0..32 {{ for i in 0..8 unroll {{ for j in 0..{0} vectorize {{"
+        " C[t*8 + i, j] = C[t*8 + i, j] + A[t*8 + i, k]*B[k, j] }} }} }} {1}"
+        " for i in 0..8 {{ for j in 0..{0} vectorize {{"
+        " Y[{2}*8 + i, j] = max(C[{2}*8 + i, j], 0.0) }} }} }} }} }}",
+        columns, between, var);
+  };
+  expect_becomes(join_loops, loops(48, false), loops(48, true));
+  expect_unchanged(join_loops, loops(2048, false));
+}
+
 TEST(JoinLoops, NotWhereAnIterationNeedsALaterOneOfTheOther) {
   const auto unchanged = [](const auto&... parts) {
     expect_unchanged(join_loops, two_loops(parts...));

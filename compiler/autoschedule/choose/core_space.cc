@@ -8,6 +8,7 @@
 #include "compiler/autoschedule/choose/fusion.h"
 #include "compiler/autoschedule/choose/product_chains.h"
 #include "compiler/autoschedule/recognise/inner_reductions.h"
+#include "compiler/autoschedule/templates/followed_tiles.h"
 #include "compiler/autoschedule/templates/image_sketches.h"
 #include "compiler/autoschedule/templates/merged_reductions.h"
 #include "compiler/autoschedule/templates/padded_factors.h"
@@ -65,6 +66,7 @@ std::vector<StageSketches> core_space(const Chooser& chooser, const std::vector<
     std::vector<Sketch> sketches = core_sketches(chooser, id);
     if (!sketches.empty()) stages.push_back({id, std::move(sketches)});
   }
+  follow_tiles(chooser, stages);
   return stages;
 }
 

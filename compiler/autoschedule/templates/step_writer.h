@@ -70,6 +70,12 @@ class StepWriter {
   void compute_at(StageId stage, StageId consumer, AxisId axis);
   void compute_inline(StageId stage);
 
+  /// The loops over tiles that the steps so far have made of another stage's data axes, of `axes`
+  /// of this stage, which stand for those in this order. False, and no step, where these are not
+  /// all outside of what it reduces, or more than splits of axes made them.
+  bool follow(StageId stage, const std::vector<AxisId>& axes, StageId leader,
+              const std::vector<AxisId>& leader_axes);
+
   language::Schedule schedule() && { return std::move(schedule_); }
 
  private:
