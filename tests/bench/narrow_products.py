@@ -34,12 +34,15 @@ CONVOLUTIONS = {
     "1x1, 256 channels, 56x56": (1, 256, 56, 56, 64, 1, 1),
     "3x3, 8 of 32 channels, 30x30": (8, 32, 30, 30, 32, 3, 3),
 }
+# Of the factors, of the sums, and of what is stored. torch stores products of 16 bits in these.
 TYPES = {
-    "float32": ("float32", "float32", "float32"),
-    "int8": ("int8", "int8", "int32"),
-    "uint8 by int8": ("uint8", "int8", "int32"),
-    "bfloat16": ("bfloat16", "bfloat16", "float32"),
-    "float16": ("float16", "float16", "float32"),
+    "float32": ("float32", "float32", "float32", "float32"),
+    "int8": ("int8", "int8", "int32", "int32"),
+    "uint8 by int8": ("uint8", "int8", "int32", "int32"),
+    "bfloat16": ("bfloat16", "bfloat16", "float32", "float32"),
+    "bfloat16, stored in it": ("bfloat16", "bfloat16", "float32", "bfloat16"),
+    "float16": ("float16", "float16", "float32", "float32"),
+    "float16, stored in it": ("float16", "float16", "float32", "float16"),
 }
 SECONDS = 0.05  # of a turn
 
@@ -65,7 +68,7 @@ def numbers(shape, type_, random):
 def product(name, types):
     """Two placeholders and their product."""
     rows, steps, columns = SHAPES[name]
-    left, right, sum_ = types
+    left, right, sum_, _ = types
     a_shape, b_shape = shapes_of(name)
     a = te.placeholder(a_shape, dtype=left, name="A")
     b = te.placeholder(b_shape, dtype=right, name="B")
@@ -83,7 +86,7 @@ def product(name, types):
 def convolution(name, types):
     """An image, filters, and the convolution of both."""
     images, channels, height, width, filters, tall, wide = CONVOLUTIONS[name]
-    left, right, sum_ = types
+    left, right, sum_, _ = types
     x = te.placeholder((images, channels, height, width), dtype=left, name="X")
     w = te.placeholder((filters, channels, tall, wide), dtype=right, name="W")
     c, r, s = (te.reduce_axis((0, n), name=axis) for n, axis in ((channels, "c"), (tall, "r"), (wide, "s")))
@@ -113,16 +116,19 @@ def operations_of(name):
 def of_kiln(name, types):
     """A function that runs so many times and returns the seconds of one."""
     a, b, c = (convolution if name in CONVOLUTIONS else product)(name, types)
+    if types[3] != types[2]:
+        sums = c
+        c = te.compute(sums.shape, lambda *index: sums(*index).astype(types[3]), name="R")
     f = kiln.build([a, b, c], target="llvm", name="product")
     random = np.random.default_rng(0)
     device = kiln.cpu()
     shapes = [tuple(int(n) for n in each.shape) for each in (a, b, c)]
     given = [numbers(shape, type_, random) for shape, type_ in zip(shapes[:2], types[:2], strict=True)]
     tensors = [kiln.nd.array(each, device) for each in given]
-    tensors.append(kiln.nd.empty(shapes[2], types[2], device))
+    tensors.append(kiln.nd.empty(shapes[2], types[3], device))
     f(*tensors)
     expected = expected_of(name, *given)
-    error = np.abs(tensors[2].numpy() - expected).max() / np.abs(expected).max()
+    error = np.abs(tensors[2].numpy().astype(expected.dtype) - expected).max() / np.abs(expected).max()
     assert error < 1e-2, f"{name}, {types}: off by {error}"
 
     def run(times):
