@@ -77,12 +77,11 @@ bool StepWriter::follow(StageId stage, const std::vector<AxisId>& axes, StageId 
   const Leader led(state_, id_of_stage(leader), data);
   if (!led.has_tiles()) return false;
   for (const int position : led.positions()) {
-    const Step taken = state_.steps()[static_cast<size_t>(position)];
-    Step step = taken;
+    Step step = state_.steps()[static_cast<size_t>(position)];
     step.stage = id_of_stage(stage);
-    step.axes.clear();
-    for (const uint32_t axis : taken.axes)
-      if (own.contains(axis)) step.axes.push_back(own[axis]);
+    std::erase_if(step.axes, [&](uint32_t axis) { return !own.contains(axis); });
+    for (uint32_t& axis : step.axes)
+      axis = own[axis];
     if (step.axes.empty()) continue;
     const auto before = static_cast<uint32_t>(state_.axes().size());
     const std::vector<uint32_t> made = state_.defined_by(position);

@@ -30,12 +30,12 @@ namespace {
 constexpr int64_t kLeastColumns = 4;
 
 /// What computes a tile: the terms of a pair, and vectors of columns that are gathered.
-struct StepWork {
+struct PairWork {
   double sum = 0;
   double gathered = 0;
 };
 
-double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, const StepWork& work) {
+double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, const PairWork& work) {
   if (rows == 0 || columns == 0) return 0;
   const auto vectors = static_cast<double>(ceil_div(columns, size.register_lanes));
   const double sums = static_cast<double>(rows) * vectors;
@@ -45,7 +45,7 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, cons
          size.element_cycles * sums;
 }
 
-double all_tiles(const ContractionSize& size, const TileShape& tile, const StepWork& work) {
+double all_tiles(const ContractionSize& size, const TileShape& tile, const PairWork& work) {
   const auto across = [&](int64_t rows) {
     return static_cast<double>(size.columns / tile.lanes) * one_tile(size, rows, tile.lanes, work) +
            one_tile(size, rows, size.columns % tile.lanes, work);
@@ -54,7 +54,7 @@ double all_tiles(const ContractionSize& size, const TileShape& tile, const StepW
          across(size.rows % tile.rows);
 }
 
-TileShape best_tile(const ContractionSize& size, const StepWork& work) {
+TileShape best_tile(const ContractionSize& size, const PairWork& work) {
   const std::vector<TileShape> shapes = tile_shapes(size);
   return *std::ranges::min_element(
       shapes, {}, [&](const TileShape& tile) { return all_tiles(size, tile, work); });
@@ -103,7 +103,7 @@ std::optional<PairSketch> paired_columns_sketch(const Chooser& chooser, StageId 
   ++size.term_registers;
   const auto lanes = static_cast<double>(size.register_lanes);
   const double apart = are_together ? 0 : machine.gathered_cycles;
-  const StepWork work{.sum = pairs.busy, .gathered = in_place ? lanes * apart : 0};
+  const PairWork work{.sum = pairs.busy, .gathered = in_place ? lanes * apart : 0};
   const TileShape tile = best_tile(size, work);
   const double copy =
       in_place ? 0 : static_cast<double>(size.steps * size.columns) * apart + machine.handed_cycles;
