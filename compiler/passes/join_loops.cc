@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -98,39 +97,33 @@ bool have_vectors(const std::vector<Access>& accesses) {
   });
 }
 
-/// Elements of a buffer that a statement may load: of known loops, each as often as it has
-/// iterations that go by other elements.
-class Loaded : public Visitor {
- public:
-  Loaded(const Stmt& stmt, BufferRef buffer) : buffer_(std::move(buffer)) { (*this)(stmt); }
-
-  int64_t bytes = 0;
-
- private:
-  using Visitor::visit;
-  void visit(const For& loop) override {
-    loops_.push_back(&loop);
-    Visitor::visit(loop);
-    loops_.pop_back();
+/// Bytes of a buffer that an access goes through, in all loops around it that are by other
+/// elements.
+int64_t bytes_of(const Access& access) {
+  constexpr int64_t kMany = int64_t{1} << 32;
+  int64_t bytes = size_of(access.buffer->type);
+  for (const For* loop : access.loops) {
+    const bool is_used = std::ranges::any_of(
+        access.indices, [&](const Expr& index) { return uses_var(index, loop->var); });
+    if (!is_used) continue;
+    const int64_t extent = as_const_int(loop->extent).value_or(kMany);
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) return kMany;
   }
-  void visit(const Load& load) override {
-    Visitor::visit(load);
-    if (load.buffer != buffer_) return;
-    int64_t elements = size_of(buffer_->type);
-    for (const For* loop : loops_) {
-      const bool is_used = std::ranges::any_of(
-          load.indices, [&](const Expr& index) { return uses_var(index, loop->var); });
-      if (is_used &&
-          __builtin_mul_overflow(elements, as_const_int(loop->extent).value_or(kMany), &elements))
-        elements = kMany;
-    }
-    bytes = std::max(bytes, elements);
-  }
+  return bytes;
+}
 
-  static constexpr int64_t kMany = int64_t{1} << 32;
-  const BufferRef buffer_;
-  std::vector<const For*> loops_;
-};
+/// Whether what the second ones read of an iteration of the first ones is little, which L1 then
+/// still has: a tile of a product, of which a function is stored.
+bool read_tile_of(const std::vector<Access>& first, const std::vector<Access>& second) {
+  return std::ranges::any_of(second, [&](const Access& read) {
+    const auto stores_it = [&](const Access& access) {
+      return access.is_store && access.buffer == read.buffer;
+    };
+    const int64_t bytes = bytes_of(read);
+    return !read.is_store && bytes >= kLeastTileBytes && bytes <= kMostTileBytes &&
+           std::ranges::any_of(first, stores_it);
+  });
+}
 
 /// What stands in a loop: whether that is a few vectors, and the bytes of sums that are registers
 /// while it runs.
@@ -240,30 +233,7 @@ class JoinLoops : public Mutator {
     if (inside.is_innermost)
       return inside.sums() <= vectors_.registers / 2 * vectors_.bytes ? both : Stmt();
     const Stmt joined = visit(loop);
-    return joined == both && !reads_tile_of(pair, second) ? Stmt() : joined;
-  }
-
-  /// Whether the second loop reads little of what the first one stores in an iteration, which L1
-  /// then still has: a tile of a product, of which a function is stored.
-  static bool reads_tile_of(const Pair& pair, const std::vector<Access>& second) {
-    class Stored : public Visitor {
-     public:
-      std::unordered_set<BufferRef> buffers;
-
-     private:
-      using Visitor::visit;
-      void visit(const Store& store) override {
-        buffers.insert(store.buffer);
-        Visitor::visit(store);
-      }
-    } stored;
-    stored(pair.first);
-    const bool is_tile = std::ranges::any_of(second, [&](const Access& access) {
-      if (!stored.buffers.contains(access.buffer)) return false;
-      const int64_t bytes = Loaded(pair.second, access.buffer).bytes;
-      return bytes >= kLeastTileBytes && bytes <= kMostTileBytes;
-    });
-    return is_tile;
+    return joined == both && !read_tile_of(first, second) ? Stmt() : joined;
   }
 
   /// Whether an iteration of one may need what the other does in another one; what only one of them
