@@ -239,6 +239,22 @@ TEST(ChoosePanels, FetchesAheadWhatFewRowsReadFromFarAway) {
   EXPECT_FALSE(has(rows_by_columns(24, 512, 512), "prefetch"));
 }
 
+/// Of rows that are read once, the next tile; not of longer ones, nor of what L2 holds.
+TEST(ChoosePanels, FetchesTheNextTileOfRowsThatAreReadOnce) {
+  EXPECT_EQ(rows_by_columns(65536, 16, 64),
+            "schedule cpu {\n"
+            "  split(C.i, factor=16)\n"
+            "  split(C.j, factor=16)\n"
+            "  reorder(C.i.outer, C.j.outer, C.k, C.i.inner, C.j.inner)\n"
+            "  prefetch(A, C.i.outer, offset=1)\n"
+            "  vectorize(C.j.inner)\n"
+            "  unroll(C.i.inner)\n"
+            "  parallel(C.i.outer)\n"
+            "}\n");
+  EXPECT_FALSE(has(rows_by_columns(65536, 16, 128), "prefetch(A"));
+  EXPECT_FALSE(has(rows_by_columns(4096, 16, 64), "prefetch(A"));
+}
+
 /// Ten columns are ten lanes of sixteen; along the sum all are full.
 TEST(ChoosePanels, TurnsFewColumnsAndAddsAlongTheSum) {
   EXPECT_EQ(rows_by_columns(1000, 10, 784),

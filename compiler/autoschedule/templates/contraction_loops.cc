@@ -463,6 +463,8 @@ void write_outer_products(const StageGraph& graph, const Tiling& tiling, StepWri
     copy_rows_in_order(graph, tiling, steps, {rows}, row, shares_rows(tiling, parallel));
   if (const int64_t ahead = values.get("steps ahead", 0); ahead > 0)
     steps.prefetch(tiling.panel, id, reduce.back(), ahead);
+  if (const int64_t ahead = values.get("rows ahead", 0); ahead > 0)
+    steps.prefetch(tiling.rows, id, rows, ahead);
   write_tile(graph, tiling, steps, values, reduce, row, column);
   if (parallel) {
     const bool is_one_tile = tiles[0] == rows && has_one_row_tile(graph, tiling, values);
