@@ -46,12 +46,13 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, cons
 }
 
 double all_tiles(const ContractionSize& size, const TileShape& tile, const PairWork& work) {
+  const int64_t full_rows = size.rows / tile.rows;
+  const int64_t full_columns = size.columns / tile.lanes;
   const auto across = [&](int64_t rows) {
-    return static_cast<double>(size.columns / tile.lanes) * one_tile(size, rows, tile.lanes, work) +
+    return static_cast<double>(full_columns) * one_tile(size, rows, tile.lanes, work) +
            one_tile(size, rows, size.columns % tile.lanes, work);
   };
-  return static_cast<double>(size.rows / tile.rows) * across(tile.rows) +
-         across(size.rows % tile.rows);
+  return static_cast<double>(full_rows) * across(tile.rows) + across(size.rows % tile.rows);
 }
 
 TileShape best_tile(const ContractionSize& size, const PairWork& work) {

@@ -33,7 +33,7 @@ std::optional<PairSketch> paired_rows_sketch(const Chooser& chooser, StageId id,
                       .contraction = {.row = pairs.row, .column = pairs.column},
                       .batch = {stage.data.begin(), stage.data.end() - 2},
                       .reduce = stage.reduce};
-  const auto around = static_cast<double>(pairs.size.steps / size.steps);
+  const int64_t around = pairs.size.steps / size.steps;
   // Other tiles round in another way, which the candidates of a stage may not.
   return PairSketch{
       .sketch = {.name = "pairs of rows",
@@ -45,7 +45,7 @@ std::optional<PairSketch> paired_rows_sketch(const Chooser& chooser, StageId id,
                      [&graph, tiling, lanes](StepWriter& steps, const Values& values) {
                        write_dots(graph, tiling, lanes, steps, values);
                      }},
-      .cycles = around * pair_cycles(size, tile, pairs.busy)};
+      .cycles = static_cast<double>(around) * pair_cycles(size, tile, pairs.busy)};
 }
 
 }  // namespace kiln::autoschedule
