@@ -8,16 +8,15 @@
 namespace kiln::testing {
 namespace {
 
-std::string result(std::string_view element, std::string_view type = "bfloat16", int rows = 64,
-                   int steps = 64, const std::string& arch = "sapphirerapids") {
+std::string result(std::string_view element, std::string_view type = "bfloat16",
+                   const std::string& arch = "sapphirerapids") {
   const std::string text = fmt::format(
-      "kernel k(A: bfloat16[{0}, {1}], B: bfloat16[{1}, 64], b: float32[64]) -> (O: {2}[{0}, 64]) "
-      "{{\n"
-      "  C: float32[{0}, 64]\n"
-      "  C[i, j] = sum[k < {1}](float32(A[i, k]) * float32(B[k, j]))\n"
-      "  O[i, j] = {3}\n"
+      "kernel k(A: bfloat16[64, 64], B: bfloat16[64, 64], b: float32[64]) -> (O: {}[64, 64]) {{\n"
+      "  C: float32[64, 64]\n"
+      "  C[i, j] = sum[k < 64](float32(A[i, k]) * float32(B[k, j]))\n"
+      "  O[i, j] = {}\n"
       "}}\n",
-      rows, steps, type, element);
+      type, element);
   const language::Kernel kernel = kernel_of(text).kernel;
   const Target target{.kind = TargetKind::Llvm, .arch = arch};
   const std::string steps_of_all =
@@ -36,7 +35,7 @@ TEST(ChooseFollowed, ACastIsInTheTilesOfItsProduct) {
             "  vectorize(O.j.inner)\n"
             "  unroll(O.i.inner)\n"
             "}\n");
-  EXPECT_TRUE(is_in_tiles(result("bfloat16(max(C[i, j], 0.0))", "bfloat16", 64, 64, "znver4")));
+  EXPECT_TRUE(is_in_tiles(result("bfloat16(max(C[i, j], 0.0))", "bfloat16", "znver4")));
 }
 
 /// Where sums may lie where the results go, and beside long functions, rows follow rows.

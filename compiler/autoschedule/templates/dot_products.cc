@@ -59,13 +59,9 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, cons
 }
 
 double all_tiles(const ContractionSize& size, const DotShape& tile, const StepWork& work) {
-  const int64_t full_columns = size.columns / tile.columns;
-  const int64_t full_rows = size.rows / tile.rows;
-  const auto across = [&](int64_t rows) {
-    return static_cast<double>(full_columns) * one_tile(size, rows, tile.columns, work) +
-           one_tile(size, rows, size.columns % tile.columns, work);
-  };
-  return static_cast<double>(full_rows) * across(tile.rows) + across(size.rows % tile.rows);
+  return sum_of_tiles(size, tile.rows, tile.columns, [&](int64_t rows, int64_t columns) {
+    return one_tile(size, rows, columns, work);
+  });
 }
 
 /// What rows that the caches do not hold add.

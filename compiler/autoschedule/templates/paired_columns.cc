@@ -46,13 +46,9 @@ double one_tile(const ContractionSize& size, int64_t rows, int64_t columns, cons
 }
 
 double all_tiles(const ContractionSize& size, const TileShape& tile, const PairWork& work) {
-  const int64_t full_rows = size.rows / tile.rows;
-  const int64_t full_columns = size.columns / tile.lanes;
-  const auto across = [&](int64_t rows) {
-    return static_cast<double>(full_columns) * one_tile(size, rows, tile.lanes, work) +
-           one_tile(size, rows, size.columns % tile.lanes, work);
-  };
-  return static_cast<double>(full_rows) * across(tile.rows) + across(size.rows % tile.rows);
+  return sum_of_tiles(size, tile.rows, tile.lanes, [&](int64_t rows, int64_t columns) {
+    return one_tile(size, rows, columns, work);
+  });
 }
 
 TileShape best_tile(const ContractionSize& size, const PairWork& work) {

@@ -154,8 +154,8 @@ double share_of(const TiledProduct& tiled) {
   const ProductPlan& plan = tiled.plan;
   const int64_t cores = product.size.cores;
   const double columns = static_cast<double>(plan.at_once) * tiled.tile_columns;
-  if (plan.panels == Panels::Packed) return core_share(tiled.columns, columns, tiled.batch, cores);
-  if (tiled.has_blocks_of_columns()) return core_share(tiled.columns, columns, tiled.batch, cores);
+  if (plan.panels == Panels::Packed || tiled.has_blocks_of_columns())
+    return core_share(tiled.columns, columns, tiled.batch, cores);
   if (!product.shares_rows) return 1;
   if (plan.columns_first) return core_share(tiled.columns, tiled.tile_columns, 1, cores);
   // Many cores share the tiles of columns of each block of rows, too.

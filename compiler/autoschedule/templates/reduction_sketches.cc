@@ -65,7 +65,8 @@ std::vector<Sketch> reduction_sketches(const Chooser& chooser, StageId id, bool 
   const std::optional<ReductionVectors> vectors = vectors_of_reduction(chooser, id, is_long);
   const bool is_along_sum = vectors && !vectors->along_data;
   std::vector<Sketch> sketches;
-  if (const std::optional<Pairs> pairs = pairs_of(chooser, id); pairs && dimensions == 0) {
+  const std::optional<Pairs> pairs = dimensions == 0 ? pairs_of(chooser, id) : std::nullopt;
+  if (pairs) {
     std::optional<PairSketch> best = paired_columns_sketch(chooser, id, *pairs, may_be_parallel);
     std::optional<PairSketch> rows;
     if (is_along_sum) rows = paired_rows_sketch(chooser, id, *pairs, may_be_parallel);

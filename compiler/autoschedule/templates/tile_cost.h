@@ -76,6 +76,20 @@ std::vector<TileShape> tile_shapes(const ContractionSize& size);
 /// About how many cycles a core takes for a tile of so many rows and columns that L1 has.
 double tile_core_cycles(const ContractionSize& size, int64_t rows, int64_t columns);
 
+/// What all tiles of so many rows and columns take, of which `one` says what one does: those that
+/// are left over have less.
+template <typename One>
+double sum_of_tiles(const ContractionSize& size, int64_t tile_rows, int64_t tile_columns,
+                    const One& one) {
+  const int64_t full_rows = size.rows / tile_rows;
+  const int64_t full_columns = size.columns / tile_columns;
+  const auto across = [&](int64_t rows) {
+    return static_cast<double>(full_columns) * one(rows, tile_columns) +
+           one(rows, size.columns % tile_columns);
+  };
+  return static_cast<double>(full_rows) * across(tile_rows) + across(size.rows % tile_rows);
+}
+
 /// About how many cycles a core takes for all tiles of this shape, tails included.
 double tile_cycles(const ContractionSize& size, const TileShape& tile);
 
